@@ -1,0 +1,51 @@
+// The seam between the preload (in every process, libc only) and the agent (in processes that map libtorch).
+//
+// C types only. The preload owns the interposed symbols for the life of the process; the agent lends it a table of functions.
+// The agent is never unloaded, so a table once connected stays valid.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+struct AttntraceHooks {
+  uint32_t size;  // sizeof(AttntraceHooks) of the agent: the preload refuses another one
+
+  // One allocation (bytes > 0) or free (bytes < 0) of tensor storage. Called on any thread, perhaps under PyTorch's
+  // allocator lock: count and return; no allocation through PyTorch, no Python, no CUDA. `device_type` is c10::DeviceType
+  // (0 CPU, 1 CUDA). `total_allocated` is the allocator's own live figure, 0 for the CPU.
+  void (*memory)(void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type,
+                 int8_t device_index);
+
+  // A device allocator ran out of memory: `bytes` were asked for. Same rules.
+  void (*out_of_memory)(int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type,
+                        int8_t device_index);
+
+  // A PEP 578 audit event that the preload lets through (sys.excepthook). GIL held. `args` is a PyObject* tuple.
+  void (*audit)(const char* event, void* args);
+
+  // The process is about to leave main or exit normally; called once.
+  void (*at_exit)();
+};
+
+// What the preload tells the agent when it starts it.
+struct AttntraceStart {
+  uint32_t size;
+  const char* spool_directory;
+  const char* torch_version;   // as read beside the mapped libtorch, "2.11.0+cu130"
+  const char* torch_library;   // path of the mapped libtorch_cpu.so
+  int has_python;              // 1: an interpreter is in the process; the GIL is held by the caller
+  int64_t cpu_live_bytes;      // reported before the agent was there
+  int64_t cpu_peak_bytes;
+  uint64_t cpu_allocated_bytes;
+  uint64_t cpu_allocations;
+  uint64_t cpu_frees;
+};
+
+// Exported by the agent: starts every collector. Returns the hook table, or null when it refuses (then *reason says why in
+// one line that outlives the call). Called once, on the thread that imported torch, or on the main thread before main.
+typedef const AttntraceHooks* (*AttntraceAgentStart)(const AttntraceStart* start, const char** reason);
+#define ATTNTRACE_AGENT_START "attntrace_agent_start"
+
+}  // extern "C"
