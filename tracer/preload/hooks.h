@@ -19,8 +19,7 @@ struct AttntraceHooks {
                  int8_t device_index);
 
   // A device allocator ran out of memory: `bytes` were asked for. Same rules.
-  void (*out_of_memory)(int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type,
-                        int8_t device_index);
+  void (*out_of_memory)(int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type, int8_t device_index);
 
   // A PEP 578 audit event that the preload lets through (sys.excepthook). GIL held. `args` is a PyObject* tuple.
   void (*audit)(const char* event, void* args);
@@ -33,10 +32,10 @@ struct AttntraceHooks {
 struct AttntraceStart {
   uint32_t size;
   const char* spool_directory;
-  const char* torch_version;   // as read beside the mapped libtorch, "2.11.0+cu130"
-  const char* torch_library;   // path of the mapped libtorch_cpu.so
-  int has_python;              // 1: an interpreter is in the process; the GIL is held by the caller
-  int64_t cpu_live_bytes;      // reported before the agent was there
+  const char* torch_version;  // as read beside the mapped libtorch, "2.11.0+cu130"
+  const char* torch_library;  // path of the mapped libtorch_cpu.so
+  int has_python;             // 1: an interpreter is in the process; the GIL is held by the caller
+  int64_t cpu_live_bytes;     // reported before the agent was there
   int64_t cpu_peak_bytes;
   uint64_t cpu_allocated_bytes;
   uint64_t cpu_allocations;

@@ -17,6 +17,7 @@ inline constexpr char kOldAbiSuffix[] = "-oldabi";
 
 inline constexpr char kSpoolSuffix[] = ".spool";        // <pid>-<start ticks>-<n>.spool
 inline constexpr char kUntracedSuffix[] = ".untraced";  // <pid>.untraced: one line, why a process with libtorch has no agent
+inline constexpr char kSaidSuffix[] = ".said";          // <agent folder>.said: empty; some process has printed the line about it
 inline constexpr char kRunFile[] = "run.json";          // the launcher's own facts: argv, start, pid, exit; see tracer/run_record.h
 inline constexpr char kSpoolFolderSuffix[] = ".attntrace.d";  // <report stem>.attntrace.d, removed once the report is written
 inline constexpr char kReportSuffix[] = ".attn";
