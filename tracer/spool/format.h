@@ -226,6 +226,9 @@ struct GateDef {
   StringId text;
 };
 
+// Keys: "torch", "python", "transformers", "cuda" are versions; "device.<n>" names a device used; "package.<name>" is a loaded
+// attention package's version; "attention.<name>" the module:qualname registered in ALL_ATTENTION_FUNCTIONS. Any other key is a
+// setting and shown under its own name.
 struct EnvironmentDef {
   StringId key;
   StringId value;
