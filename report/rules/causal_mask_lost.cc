@@ -1,0 +1,56 @@
+// causal-mask-lost: a causal layer's call ran without any mask, so every token saw those after it.
+#include "absl/strings/str_cat.h"
+#include "report/rules/causal.h"
+#include "report/rules/rules.h"
+#include "report/rules/support.h"
+
+namespace attntrace {
+
+namespace rules {
+
+bool LostItsMask(const Variant& variant) {
+  if (variant.module().is_causal() != "yes" || variant.causal()) return false;
+  if (variant.mask_kind() != "none") return false;
+  const int64_t queries = SeqQ(variant);
+  if (queries <= 1 || queries != SeqKv(variant)) return false;
+  if (IsSdpa(variant)) return true;
+  return variant.backend() == "eager" && variant.module().attention_mask() == "None";
+}
+
+}  // namespace rules
+
+void CheckCausalMaskLost(const Report& report, std::vector<Finding>* findings) {
+  using namespace rules;
+  const auto picks = [](const Variant& variant) { return variant.phase() != "backward" && LostItsMask(variant); };
+  for (const Cause& cause :
+       FindCauses(report, picks, [](const Variant& variant) { return variant.module().selection_state(); })) {
+    const Variant& first = cause.first();
+    const Module& module = first.module();
+    Finding finding = Describe(cause);
+    finding.clear_gates();
+    AddText(&finding, "module.is_causal", "yes");
+    AddText(&finding, "mask passed", "None");
+    std::string why = absl::StrCat(module.class_name(), " is causal, and its attention ran over Sq=", SeqQ(first),
+                                   ", Sk=", SeqKv(first), " with no mask and no is_causal: each token saw the ones after it.");
+    if (module.selection_state() == "unset") {
+      absl::StrAppend(&why,
+                      " With no implementation selected, Transformers builds no mask and runs eager, which ignores is_causal.");
+      AddAdvice(
+          &finding,
+          absl::StrCat("select an implementation on the ", module.config_class().empty() ? "config" : module.config_class(),
+                       " before the layers are built; sdpa applies is_causal by itself"),
+          "config._attn_implementation = \"sdpa\"");
+    } else if (first.backend() == "eager") {
+      absl::StrAppend(&why, " Eager attention masks only what its mask argument hides.");
+      AddAdvice(&finding, "build the mask and pass it, or select sdpa, which applies is_causal by itself",
+                "attention_mask=torch.full((1, 1, S, S), float(\"-inf\")).triu(1)");
+    } else {
+      AddAdvice(&finding, "tell the operator", "is_causal=True");
+    }
+    AddAdvice(&finding, "where the layer is meant to see both ways, say so on the module", "layer.is_causal = False");
+    finding.set_why(why);
+    findings->push_back(std::move(finding));
+  }
+}
+
+}  // namespace attntrace

@@ -1,0 +1,134 @@
+// eager-attention: attention written out as QK^T, softmax, PV stored its scores. Who wrote it decides the advice.
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "report/rules/rules.h"
+#include "report/rules/support.h"
+
+namespace attntrace {
+namespace {
+
+using namespace rules;
+
+enum class Author { kNeedWeights, kFastPath, kMapsWanted, kSelectedEager, kSelectedOther, kAnyCode };
+
+bool IsStored(const Variant& variant) {
+  const bool by_hand = variant.backend() == "eager" || (variant.backend() == "native-mha" && variant.path() == "dense");
+  // backend-unset names the cause of these, and carries their bytes.
+  return by_hand && variant.module().selection_state() != "unset";
+}
+
+// nn.MultiheadAttention writes attention out only where its weights are asked for.
+bool InsideMultiheadAttention(const Report& report, const Variant& variant) {
+  const CallPath* path = FindPath(report, variant);
+  if (path == nullptr) return false;
+  const int end = path->call_site() < 0 ? path->frames_size() : path->call_site();
+  for (int i = 0; i < end; ++i) {
+    if (path->frames(i) >= static_cast<uint32_t>(report.frames_size())) continue;
+    const Frame& frame = report.frames(static_cast<int>(path->frames(i)));
+    if (frame.module() == "torch.nn.functional" && frame.function() == "multi_head_attention_forward") return true;
+    if (frame.module() == "torch.nn.modules.activation" && absl::StrContains(frame.function(), "MultiheadAttention"))
+      return true;
+  }
+  return false;
+}
+
+Author AuthorOf(const Report& report, const Variant& variant) {
+  const Module& module = variant.module();
+  if (variant.backend() == "native-mha") return Author::kFastPath;
+  if (InsideMultiheadAttention(report, variant)) return Author::kNeedWeights;
+  if (!module.output_attentions().empty()) return Author::kMapsWanted;
+  if (module.selection_state() != "set") return Author::kAnyCode;
+  return module.selection() == "eager" ? Author::kSelectedEager : Author::kSelectedOther;
+}
+
+void JudgeSelectedEager(const Module& module, Finding* finding) {
+  finding->set_why(absl::StrCat(module.config_class(),
+                                "._attn_implementation is \"eager\": asked for by attn_implementation=\"eager\", or "
+                                "taken by Transformers because the model's class supports no other."));
+  AddAdvice(finding, "select a fused implementation; a class that supports none says so with a ValueError",
+            "attn_implementation=\"sdpa\"");
+}
+
+void JudgeMapsWanted(const Module& module, Finding* finding) {
+  const bool argument = module.output_attentions() == "argument";
+  finding->set_title("attention maps were asked for, so attention stored its scores");
+  finding->set_why(absl::StrCat("By request: output_attentions=True, ", argument ? "passed to the call" : "set in the config",
+                                module.selection() == "eager" ? ", with attn_implementation=\"eager\"" : "",
+                                ". A fused kernel has no maps to return."));
+  AddAdvice(finding, "ask for no maps where nobody reads them, and select a fused implementation",
+            argument ? "output_attentions=False" : "config.output_attentions = False");
+  AddAdvice(finding,
+            "where one layer is analysed, leave eager to that layer: give it a copy of the config with "
+            "_attn_implementation = \"eager\" and select \"sdpa\" for the rest");
+}
+
+void JudgeNeedWeights(Finding* finding) {
+  finding->set_title("nn.MultiheadAttention stored its scores to return its weights");
+  finding->set_why(
+      "nn.MultiheadAttention was called with need_weights=True, its default: the averaged weights are returned beside the "
+      "output, and that takes bmm, softmax, bmm.");
+  AddAdvice(finding, "ask for no weights where the second result is not read", "need_weights=False");
+}
+
+void JudgeFastPath(Finding* finding) {
+  finding->set_title("nn.MultiheadAttention's inference fast path stored its scores");
+  finding->set_why(
+      "The fast path of nn.MultiheadAttention and nn.TransformerEncoderLayer (eval, no grad) computes bmm, softmax, bmm in one "
+      "operator here.");
+  AddAdvice(finding, "switch the fast path off: the module then calls scaled_dot_product_attention",
+            "torch.backends.mha.set_fastpath_enabled(False)");
+}
+
+void JudgeSelectedOther(const Module& module, Finding* finding) {
+  const std::string by = module.function().empty() ? module.class_name() : module.function();
+  finding->set_why(
+      absl::StrCat("\"", module.selection(), "\" is selected, and ", by, " wrote attention out by hand all the same."));
+  AddAdvice(finding,
+            absl::StrCat("call scaled_dot_product_attention in ", by, ", or select an implementation that the class uses"));
+}
+
+void JudgeAnyCode(const Report& report, const Variant& variant, Finding* finding) {
+  const Frame* site = CallSite(report, variant);
+  const std::string library = OwningLibrary(report, variant);
+  std::string where = site == nullptr ? "The program" : Place(site);
+  if (!library.empty()) where = absl::StrCat("The library ", library, ", in ", where, ",");
+  finding->set_why(absl::StrCat(where, " computes QK^T, softmax and PV by itself."));
+  AddAdvice(finding, "replace the three steps by one call; a mask or bias that is added to the scores goes into attn_mask",
+            "out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)");
+}
+
+}  // namespace
+
+void CheckEagerAttention(const Report& report, std::vector<Finding>* findings) {
+  const auto key = [&](const Variant& variant) {
+    return absl::StrCat(AuthorOf(report, variant), "\n", variant.module().selection(), "\n",
+                        variant.module().output_attentions());
+  };
+  for (const Cause& cause : FindCauses(report, IsStored, key)) {
+    const Module& module = cause.first().module();
+    Finding finding = Describe(cause);
+    switch (AuthorOf(report, cause.first())) {
+      case Author::kNeedWeights:
+        JudgeNeedWeights(&finding);
+        break;
+      case Author::kFastPath:
+        JudgeFastPath(&finding);
+        break;
+      case Author::kMapsWanted:
+        JudgeMapsWanted(module, &finding);
+        break;
+      case Author::kSelectedEager:
+        JudgeSelectedEager(module, &finding);
+        break;
+      case Author::kSelectedOther:
+        JudgeSelectedOther(module, &finding);
+        break;
+      case Author::kAnyCode:
+        JudgeAnyCode(report, cause.first(), &finding);
+        break;
+    }
+    findings->push_back(std::move(finding));
+  }
+}
+
+}  // namespace attntrace

@@ -1,0 +1,10 @@
+# cmake -D PAGES=a.md;b.md -D OUTPUT=pages.cc -P embed_pages.cmake: writes RulePage() with the pages' texts as string literals.
+set(_out "// Generated from docs/rules by embed_pages.cmake.\n#include \"report/rules/rules.h\"\n\nnamespace attntrace {\n\n")
+string(APPEND _out "absl::string_view RulePage(absl::string_view name) {\n")
+foreach(_page IN LISTS PAGES)
+  get_filename_component(_name ${_page} NAME_WE)
+  file(READ ${_page} _text)
+  string(APPEND _out "  if (name == \"${_name}\") return R\"PAGE(${_text})PAGE\";\n")
+endforeach()
+string(APPEND _out "  return {};\n}\n\n}  // namespace attntrace\n")
+file(WRITE ${OUTPUT} "${_out}")
