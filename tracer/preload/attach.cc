@@ -11,8 +11,9 @@
 
 #include <atomic>
 
+#include "tracer/preload/c10_memory.h"
+#include "tracer/preload/early_memory.h"
 #include "tracer/preload/libraries.h"
-#include "tracer/preload/memory.h"
 #include "tracer/preload/settings.h"
 #include "tracer/preload/untraced.h"
 #include "tracer/preload/version.h"
@@ -112,7 +113,7 @@ const AttntraceHooks* StartAgent(const AttntraceStart& before) noexcept {
 }
 
 void Attach(bool has_python) noexcept {
-  ResolveMemory();
+  GetRealMemory();  // now, where no allocator holds its lock
   AttntraceStart start{};
   const AttntraceHooks* hooks = nullptr;
   if (FindAgent()) {
