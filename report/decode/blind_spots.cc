@@ -1,0 +1,78 @@
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "report/decode/stages.h"
+
+namespace attntrace {
+namespace {
+
+// A counter that means something was not seen, and how to say so. Zero says nothing.
+struct CountedBlindSpot {
+  Counter counter;
+  const char* code;
+  const char* text;
+};
+
+constexpr CountedBlindSpot kCounted[] = {
+    {Counter::kVariantsDropped, "variants-dropped",
+     "more kinds of attention call than a spool has room for: these are only counted"},
+    {Counter::kDefinitionsDropped, "definitions-dropped", "the spool's log was full: names, paths or gates are missing"},
+    {Counter::kFaults, "faults", "errors caught inside attntrace: what it was looking at is missing"},
+    {Counter::kBackwardUnmatched, "backward-unmatched", "backward passes of attention whose forward was not seen"},
+    {Counter::kForwardForgotten, "forward-forgotten", "forward calls forgotten before their backward ran: too many were open"},
+    {Counter::kNoCallPath, "no-call-path", "calls whose call path could not be taken"},
+    {Counter::kTentativeDropped, "tentative-dropped", "possible hand-written attention given up before it could be judged"},
+};
+
+void Add(Report* report, uint32_t process, std::string code, std::string text, uint64_t count) {
+  BlindSpot* spot = report->add_blind_spots();
+  spot->set_code(std::move(code));
+  spot->set_text(std::move(text));
+  spot->set_process(process);
+  spot->set_count(count);
+}
+
+}  // namespace
+
+void DecodeBlindSpots(const ProcessContext& context, Report* report) {
+  const Process& process = report->processes(static_cast<int>(context.index));
+  const auto add = [&](std::string code, std::string text, uint64_t count) {
+    Add(report, context.index, std::move(code), std::move(text), count);
+  };
+
+  std::map<std::pair<std::string, std::string>, uint64_t> notes;
+  for (const spool::NoteDef* note : context.definitions.notes()) {
+    ++notes[{context.definitions.String(note->code), context.definitions.String(note->text)}];
+  }
+  for (const auto& [note, count] : notes) add(note.first, note.second, count);
+
+  for (const CountedBlindSpot& counted : kCounted) {
+    if (const uint64_t count = context.spool.counter(counted.counter); count > 0) add(counted.code, counted.text, count);
+  }
+
+  if (process.tracing() != "traced") add("untraced", absl::StrCat("process ", process.pid(), ": ", process.tracing()), 1);
+  // A forked child commonly leaves by os._exit, with nothing lost; one that was started as a program does not.
+  if (process.ended() == "died" && process.forked_from() == 0) {
+    add("died",
+        absl::StrCat("process ", process.pid(), " was killed or left by os._exit: a call that was open then is missing"), 1);
+  }
+  if (process.ended() == "running") {
+    add("running", absl::StrCat("process ", process.pid(), " was still running when it was read: what it did since is missing"),
+        1);
+  }
+  if (const uint64_t bytes = context.spool.missing_bytes(); bytes > 0) {
+    add("spool-truncated", absl::StrCat("the spool of process ", process.pid(), " is cut short by ", bytes, " bytes"), bytes);
+  }
+  if (const uint64_t bytes = context.spool.damaged_bytes(); bytes > 0) {
+    add("spool-damaged",
+        absl::StrCat("the spool of process ", process.pid(), " is damaged: definitions behind the damage are lost"), bytes);
+  }
+  if (const uint64_t records = context.definitions.malformed(); records > 0) {
+    add("spool-damaged", absl::StrCat("records of the spool of process ", process.pid(), " make no sense and were left out"),
+        records);
+  }
+}
+
+}  // namespace attntrace

@@ -1,0 +1,41 @@
+// The steps of decoding one spool into the report, each in a file of its own name's concern. Called in this order, once a
+// spool, by decode.cc.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "report/decode/definitions.h"
+#include "report/decode/intern.h"
+#include "report/decode/symbolise.h"
+#include "report/report.pb.h"
+#include "report/run_facts.h"
+#include "report/spool_reader.h"
+
+namespace attntrace {
+
+struct ProcessContext {
+  const Spool& spool;
+  const Definitions& definitions;
+  uint32_t index;                // of its Process in the report
+  const std::string& directory;  // of the launcher
+};
+
+// process.cc: identity, how it ended, counters, memory.
+void DecodeProcess(const ProcessContext& context, Process* process);
+
+// variants.cc: variants with their call paths, and the recent calls, which name variants. Returns the number of calls.
+uint64_t DecodeVariants(const ProcessContext& context, Interner* interner, Symboliser* symboliser, Report* report);
+
+// blind_spots.cc: what this process says, or shows, it has not seen.
+void DecodeBlindSpots(const ProcessContext& context, Report* report);
+
+// environment.cc: facts by key, the newest of a key winning.
+std::map<std::string, std::string> ReadEnvironment(const Definitions& definitions);
+void FillEnvironment(const std::map<std::string, std::string>& facts, Environment* environment);
+
+// totals.cc: sums over the finished report.
+void FillTotals(Report* report);
+
+}  // namespace attntrace
