@@ -1,0 +1,11 @@
+# BERT: two training steps with sdpa, then with eager attention.
+# requires: transformers
+from support import tiny
+
+fused, batch = tiny.bert("sdpa")
+for _ in range(2):
+    fused(**batch).loss.backward()
+
+eager, batch = tiny.bert("eager")
+for _ in range(2):
+    eager(**batch).loss.backward()
