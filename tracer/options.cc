@@ -1,0 +1,155 @@
+#include "tracer/options.h"
+
+#include <charconv>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tracer/near_names.h"
+#include "tracer/spool/names.h"
+
+namespace attntrace {
+namespace {
+
+using K = OptionKind;
+using R = OptionReader;
+
+// An entry is here only if something acts on it.
+constexpr OptionSpec kTable[] = {
+    {"output", 'o', K::kText, "FILE", "", 0, 0, R::kLauncher,
+     "report file, or a folder for it; %h is the host, %p the process id, %r the rank, %% a percent sign "
+     "(standard: attntrace-<script>.%p[.rank%r].attn here)"},
+    {"force", 'f', K::kFlag, "", "0", 0, 0, R::kLauncher, "overwrite the report file"},
+    {"quiet", 'q', K::kFlag, "", "0", 0, 0, R::kLauncher, "of the summary print only the SUMMARY line"},
+    {"verbose", 'v', K::kFlag, "", "0", 0, 0, R::kLauncher, "more detail in the summary, and what the launcher set up"},
+    {"color", 0, K::kChoice, "auto|always|never", "auto", 0, 0, R::kLauncher,
+     "colour in the summary; auto: on a terminal, unless NO_COLOR is set"},
+    {"error-exitcode", 0, K::kNumber, "N", "0", 0, 255, R::kLauncher,
+     "exit code where the program succeeded and there are warnings or errors; 0: the program's own"},
+    {"keep-spool", 0, K::kFlag, "", "0", 0, 0, R::kLauncher, "keep the folder of raw spools beside the report"},
+    {"help", 'h', K::kFlag, "", "0", 0, 0, R::kLauncher, "list the settings and exit"},
+};
+
+absl::Status Normalize(const OptionSpec& spec, absl::string_view value, std::string& out) {
+  const auto refuse = [&](absl::string_view wanted) {
+    return absl::InvalidArgumentError(absl::StrCat(spec.key, "=", value, ": ", wanted));
+  };
+  switch (spec.kind) {
+    case K::kText:
+      if (value.empty()) return refuse("a value is missing");
+      out = std::string(value);
+      return absl::OkStatus();
+    case K::kFlag:
+      for (absl::string_view yes : {"", "1", "true", "yes", "on"}) {
+        if (value == yes) return out = "1", absl::OkStatus();
+      }
+      for (absl::string_view no : {"0", "false", "no", "off"}) {
+        if (value == no) return out = "0", absl::OkStatus();
+      }
+      return refuse("takes 1 or 0");
+    case K::kNumber: {
+      long number = 0;
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+      if (error != std::errc() || end != value.data() + value.size() || number < spec.minimum || number > spec.maximum) {
+        return refuse(absl::StrCat("takes a number from ", spec.minimum, " to ", spec.maximum));
+      }
+      out = absl::StrCat(number);
+      return absl::OkStatus();
+    }
+    case K::kChoice:
+      for (absl::string_view word : absl::StrSplit(spec.value, '|')) {
+        if (value == word) return out = std::string(value), absl::OkStatus();
+      }
+      return refuse(absl::StrCat("takes ", spec.value));
+  }
+  return absl::InternalError("an option of no kind");
+}
+
+}  // namespace
+
+std::span<const OptionSpec> OptionTable() { return kTable; }
+
+const OptionSpec* FindOption(absl::string_view key) {
+  for (const OptionSpec& spec : kTable) {
+    if (spec.key == key) return &spec;
+  }
+  return nullptr;
+}
+
+absl::Status OptionValues::Set(absl::string_view key, absl::string_view value) {
+  const OptionSpec* spec = FindOption(key);
+  if (spec == nullptr) {
+    std::vector<absl::string_view> known;
+    for (const OptionSpec& one : kTable) known.push_back(one.key);
+    const std::string near = DidYouMean(key, known);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "unknown option ", key, near, near.empty() ? absl::StrCat("; ", names::kOptions, "=help=1 lists them") : ""));
+  }
+  std::string text;
+  if (absl::Status status = Normalize(*spec, value, text); !status.ok()) return status;
+  values_[std::string(key)] = text;
+  return absl::OkStatus();
+}
+
+absl::Status OptionValues::SetAll(absl::string_view text) {
+  std::string key, value;
+  bool in_value = false;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || text[i] == ':') {
+      if (!key.empty() || in_value) {
+        const OptionSpec* spec = FindOption(key);
+        if (spec != nullptr && spec->kind != K::kFlag && !in_value) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(names::kOptions, ": ", key, " needs a value: ", key, "=", spec->value));
+        }
+        if (absl::Status status = Set(key, value); !status.ok()) {
+          return absl::InvalidArgumentError(absl::StrCat(names::kOptions, ": ", status.message()));
+        }
+      }
+      key.clear(), value.clear(), in_value = false;
+    } else if (text[i] == '=' && !in_value) {
+      in_value = true;
+    } else {
+      if (text[i] == '\\' && i + 1 < text.size()) ++i;
+      (in_value ? value : key) += text[i];
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string OptionValues::Text(absl::string_view key) const {
+  if (auto found = values_.find(std::string(key)); found != values_.end()) return found->second;
+  const OptionSpec* spec = FindOption(key);
+  return spec == nullptr ? std::string() : std::string(spec->standard);
+}
+
+long OptionValues::Number(absl::string_view key) const {
+  const std::string text = Text(key);
+  long number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::string OptionValues::ForAgent() const {
+  std::string text;
+  for (const auto& [key, value] : values_) {
+    if (FindOption(key)->reader == R::kAgent) absl::StrAppend(&text, text.empty() ? "" : ":", key, "=", value);
+  }
+  return text;
+}
+
+std::string OptionHelp() {
+  std::string text = absl::StrCat("Settings: --key on the command line, which wins, or ", names::kOptions,
+                                  "=key=value:key=value.\nThose marked * are read inside the traced program.\n");
+  for (const OptionSpec& spec : kTable) {
+    const std::string name = absl::StrCat(spec.key, "=", spec.kind == K::kFlag ? absl::string_view("0|1") : spec.value);
+    char line[64];
+    std::snprintf(line, sizeof line, "  %c %-26s ", spec.reader == R::kAgent ? '*' : ' ', name.c_str());
+    absl::StrAppend(&text, line, spec.help);
+    if (spec.kind != K::kText && spec.kind != K::kFlag) absl::StrAppend(&text, " (standard: ", spec.standard, ")");
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace attntrace
