@@ -41,7 +41,7 @@ void Judge(const Report& report, const Variant& variant, Finding* finding) {
     AddText(finding, "registered", JoinWords(registered));
     AddText(finding, "registered, taking this mask", fitting.empty() ? "none" : JoinWords(fitting));
   }
-  const bool wrong = LostItsMask(variant);
+  const bool wrong = LostItsMask(report, variant);
   const std::string config = module.config_class().empty() ? "The layer's config" : module.config_class();
   finding->set_why(absl::StrCat(
       config, "._attn_implementation is None: ", module.class_name().empty() ? "the layer" : module.class_name(),
@@ -64,9 +64,9 @@ void Judge(const Report& report, const Variant& variant, Finding* finding) {
 }  // namespace
 
 void CheckBackendUnset(const Report& report, std::vector<Finding>* findings) {
-  const auto key = [](const Variant& variant) {
+  const auto key = [&](const Variant& variant) {
     return absl::StrCat(variant.module().config_class(), "\n", variant.module().attention_mask(), "\n",
-                        variant.phase() != "backward" && LostItsMask(variant) ? "wrong" : "");
+                        variant.phase() != "backward" && LostItsMask(report, variant) ? "wrong" : "");
   };
   for (const Cause& cause : FindCauses(report, RanUnset, key)) {
     Finding finding = Describe(cause);

@@ -7,7 +7,8 @@ namespace attntrace::rules {
 
 // True only where it is certain: the module says that it is causal, several queries attend to as many keys, and nothing told
 // the operator so. Silent on decoding (Sq 1), cross attention and prefill into a cache (Sq != Sk), and on encoders. Of
-// hand-written attention it is certain only where the module is known to have been given None.
-bool LostItsMask(const Variant& variant);
+// hand-written attention it is certain only where an attention function of Transformers' contract was given None for a mask: a
+// module that computes attention in a method of its own may make the mask there.
+bool LostItsMask(const Report& report, const Variant& variant);
 
 }  // namespace attntrace::rules

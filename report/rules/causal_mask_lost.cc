@@ -1,4 +1,5 @@
 // causal-mask-lost: a causal layer's call ran without any mask, so every token saw those after it.
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/rules/causal.h"
 #include "report/rules/rules.h"
@@ -7,21 +8,32 @@
 namespace attntrace {
 
 namespace rules {
+namespace {
 
-bool LostItsMask(const Variant& variant) {
-  if (variant.module().is_causal() != "yes" || variant.causal()) return false;
-  if (variant.mask_kind() != "none") return false;
+// Before 5.0 these hid the future themselves, by a buffer of the module, whatever mask they were given.
+bool MasksByItself(const Report& report, const std::string& function) {
+  return absl::StartsWith(report.environment().transformers(), "4.") &&
+         (absl::StartsWith(function, "transformers.models.gpt2.") ||
+          absl::StartsWith(function, "transformers.models.decision_transformer."));
+}
+
+}  // namespace
+
+bool LostItsMask(const Report& report, const Variant& variant) {
+  const Module& module = variant.module();
+  if (module.is_causal() != "yes" || variant.causal()) return false;
   const int64_t queries = SeqQ(variant);
   if (queries <= 1 || queries != SeqKv(variant)) return false;
-  if (IsSdpa(variant)) return true;
-  return variant.backend() == "eager" && variant.module().attention_mask() == "None";
+  if (IsSdpa(variant)) return variant.mask_kind() == "none";
+  if (variant.backend() != "eager" || variant.mask_kind() == "bool" || variant.mask_kind() == "float") return false;
+  return module.attention_mask() == "None" && !module.function().empty() && !MasksByItself(report, module.function());
 }
 
 }  // namespace rules
 
 void CheckCausalMaskLost(const Report& report, std::vector<Finding>* findings) {
   using namespace rules;
-  const auto picks = [](const Variant& variant) { return variant.phase() != "backward" && LostItsMask(variant); };
+  const auto picks = [&](const Variant& variant) { return variant.phase() != "backward" && LostItsMask(report, variant); };
   for (const Cause& cause :
        FindCauses(report, picks, [](const Variant& variant) { return variant.module().selection_state(); })) {
     const Variant& first = cause.first();

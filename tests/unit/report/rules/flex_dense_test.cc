@@ -1,0 +1,90 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/report/rules/program.h"
+
+namespace attntrace::testing {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const Shape kShape = {1, 2, 512, 16};
+
+Variant& AddFlex(Program* program, Path path, const std::string& more = "") {
+  return program->Add(
+      "operator: 'FlexAttentionAutogradOp' backend: 'flex-dense' path: 'dense' count: 4 score_bytes: 2097152 peak_bytes: "
+      "4000000 "
+      "mask_kind: 'block-mask' call_path: " +
+          std::to_string(path) + " " + more,
+      kShape, kShape, kShape);
+}
+
+Finding Single(Program* program) {
+  const std::vector<Finding> findings = program->Findings("flex-dense");
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].severity() == "warning");
+  return findings[0];
+}
+
+TEST_CASE("called plainly: one finding a call site, forward and backward", "[flex-dense][fires]") {
+  Program program;
+  const Variant forward = AddFlex(&program, kFlex);
+  AddFlex(&program, kFlex, "layers: 3");
+  program.AddBackward(forward, 4, 9000000);
+  REQUIRE(program.Findings().size() == 1);
+  const Finding finding = Single(&program);
+  CHECK(finding.phase() == "forward,backward");
+  CHECK(finding.forward_calls() == 8);
+  CHECK(finding.backward_peak_bytes() == 9000000);
+  CHECK(EvidenceOf(finding, "score bytes") == 2097152);
+  CHECK(finding.why() ==
+        "train.py:88: nothing compiles this path, and flex_attention is fused by torch.compile alone. The BlockMask saves no "
+        "memory here.");
+  CHECK(Codes(finding) == "flex_attention = torch.compile(flex_attention)\n");
+}
+
+TEST_CASE("a library's path that misses the program's compiled wrapper", "[flex-dense][fires]") {
+  Program program;
+  AddFlex(&program, kFlexInVendor);
+  program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 4 call_path: 7 mask_kind: 'block-mask'",
+              kShape, kShape, kShape);
+  const Finding finding = Single(&program);
+  CHECK_THAT(finding.why(), Contains("vendor, in attention.py:41: nothing compiles this path") &&
+                                Contains("The compiled flex_attention of this program is reached from train.py:88."));
+  CHECK(EvidenceText(finding, "fused at") == "train.py:88");
+  CHECK(Codes(finding) == "vendor.attention.flex_attention = torch.compile(vendor.attention.flex_attention)\n");
+}
+
+TEST_CASE("a compile that does not fuse it is told from one that does not reach it", "[flex-dense][fires]") {
+  Program program;
+  SECTION("around the function") {
+    AddFlex(&program, kFlexCompiled);
+    CHECK_THAT(Single(&program).why(), Contains("a torch.compile is around flex_attention and did not fuse it"));
+  }
+  SECTION("further out") {
+    AddFlex(&program, kFlexBelowBreak);
+    CHECK_THAT(Single(&program).why(), Contains("a torch.compile further out does not reach this call"));
+  }
+  SECTION("switched off") {
+    program.Merge("environment { settings { key: 'env.TORCHDYNAMO_DISABLE' value: '1' } }");
+    AddFlex(&program, kFlexCompiled);
+    CHECK_THAT(Single(&program).why(), Contains("torch.compile is switched off"));
+  }
+}
+
+TEST_CASE("a dense backward whose forward was not seen stands alone", "[flex-dense][fires]") {
+  Program program;
+  AddFlex(&program, kFlex, "phase: 'backward'");
+  CHECK(Single(&program).phase() == "backward");
+}
+
+TEST_CASE("compiled flex_attention", "[flex-dense][silent]") {
+  Program program;
+  const Variant forward = program.Add(
+      "operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 4 call_path: 7 mask_kind: 'block-mask'", kShape,
+      kShape, kShape);
+  program.AddBackward(forward, 4, 100);
+  CHECK(program.Findings().empty());
+}
+
+}  // namespace
+}  // namespace attntrace::testing
