@@ -1,0 +1,1 @@
+extern "C" int inner() { return 42; }
