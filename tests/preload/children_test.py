@@ -61,7 +61,11 @@ class Children(unittest.TestCase):
 
     def test_fork(self):
         # The child goes on with its parent's agent, which hears of both ends.
-        self.assertEqual(self.words(self.check(FORK)), [["at_exit"], ["start", "at_exit"]])
+        logs = self.check(FORK)
+        self.assertEqual(self.words(logs), [["at_exit"], ["start", "at_exit"]])
+        child = next(records for records in logs.values() if len(records) == 1)[0][1]
+        self.assertTrue(8_000 < int(child["allocated"]) < 9_000, child)  # its own memory is seen too
+        self.assertEqual(child["live"], "0")
 
     def test_multiprocessing(self):
         started = [records for records in self.check(SPAWN).values() if records[0][0] == "start"]

@@ -15,9 +15,11 @@
 
 namespace {
 
-// Allocated before main, and one that the program's last destructor frees, long after PyTorch's allocator began to end.
-c10::DataPtr g_early = c10::GetCPUAllocator()->allocate(4000);
+// Freed by the last destructor of the program, after PyTorch's allocator has destroyed its table of blocks: that table is made by
+// the first allocation, and this destructor is registered before.
 c10::DataPtr g_late;
+// Allocated before main.
+c10::DataPtr g_early = c10::GetCPUAllocator()->allocate(4000);
 
 void AllocateInThreads(int threads) {
   std::vector<std::thread> all;
