@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "report/text_units.h"
+#include "report/writers/text_parts.h"
+
+namespace attntrace {
+namespace {
+
+constexpr int kMostFindings = 20;
+
+std::string Phases(const Finding& finding) {
+  const std::vector<std::string> phases = absl::StrSplit(finding.phase(), ',', absl::SkipEmpty());
+  if (phases.size() < 2) return finding.phase();
+  return absl::StrCat(absl::StrJoin(phases.begin(), phases.end() - 1, ", "), " and ", phases.back());
+}
+
+// "28 layers, 336 + 336 calls"
+std::string Extent(const Finding& finding) {
+  std::vector<uint64_t> counts;
+  for (uint64_t count : {finding.forward_calls(), finding.recompute_calls(), finding.backward_calls()}) {
+    if (count > 0) counts.push_back(count);
+  }
+  std::string calls = absl::StrCat(absl::StrJoin(counts, " + "), counts == std::vector<uint64_t>{1} ? " call" : " calls");
+  if (counts.empty()) calls.clear();
+  if (finding.layers_size() == 0) return calls;
+  const std::string layers =
+      finding.layers_size() == 1 ? absl::StrCat("layer ", finding.layers(0)) : absl::StrCat(finding.layers_size(), " layers");
+  return calls.empty() ? layers : absl::StrCat(layers, ", ", calls);
+}
+
+void AppendPeak(const TextContext& context, const Finding& finding, std::string* out) {
+  std::vector<std::string> peaks;
+  if (finding.forward_peak_bytes() > 0) peaks.push_back("forward " + FormatBytes(finding.forward_peak_bytes()));
+  if (finding.backward_peak_bytes() > 0) peaks.push_back("backward " + FormatBytes(finding.backward_peak_bytes()));
+  if (!peaks.empty()) AppendLabelled(context, "peak", absl::StrJoin(peaks, ", ") + " a call", out);
+}
+
+// What the heading and the peaks say already is left out.
+void AppendEvidence(const TextContext& context, const Finding& finding, std::string* out) {
+  std::vector<std::string> parts;
+  for (const Evidence& evidence : finding.evidence()) {
+    if (evidence.name() == "calls" || evidence.name() == "peak forward" || evidence.name() == "peak backward") continue;
+    parts.push_back(absl::StrCat(evidence.name(), " ", evidence.text()));
+  }
+  if (!parts.empty()) AppendLabelled(context, "shows", absl::StrJoin(parts, "; "), out);
+}
+
+// One line a condition, with all the backends that it ruled out.
+void AppendGates(const TextContext& context, const Finding& finding, std::string* out) {
+  std::vector<std::pair<const Gate*, std::vector<std::string>>> gates;
+  for (const Gate& gate : finding.gates()) {
+    auto known = std::find_if(gates.begin(), gates.end(), [&](const auto& one) {
+      return one.first->text() == gate.text() && one.first->words() == gate.words();
+    });
+    if (known == gates.end()) known = gates.insert(gates.end(), {&gate, {}});
+    if (std::find(known->second.begin(), known->second.end(), gate.backend()) == known->second.end()) {
+      known->second.push_back(gate.backend());
+    }
+  }
+  const char* label = "gates";
+  for (const auto& [gate, backends] : gates) {
+    std::string text = gate->text();
+    while (absl::EndsWith(text, "\n") || absl::EndsWith(text, " ")) text.pop_back();
+    AppendLabelled(context, label, absl::StrCat(absl::StrJoin(backends, ", "), ": ", text), out);
+    label = "";
+  }
+}
+
+void AppendAdvice(const TextContext& context, const Finding& finding, std::string* out) {
+  const char* label = "do";
+  for (const Advice& advice : finding.advice()) {
+    const std::string proof = advice.proof().empty() ? "" : absl::StrCat(" (", advice.proof(), ")");
+    const std::string text = absl::StrCat(label[0] == 'd' ? "" : "or ", advice.text(), proof);
+    AppendLabelled(context, label[0] == 'd' ? label : "", text, out);
+    // The change itself is never broken: it is made to be copied.
+    if (!advice.code().empty()) {
+      for (absl::string_view line : absl::StrSplit(advice.code(), '\n', absl::SkipEmpty())) {
+        absl::StrAppend(out, std::string(kTextIndent + 2, ' '), context.paint.Bold(Printable(line)), "\n");
+      }
+    }
+    label = "or";
+  }
+}
+
+void AppendFinding(const TextContext& context, const Finding& finding, std::string* out) {
+  std::string heading =
+      absl::StrCat(context.paint.Severity(finding.severity(), finding.severity()), "  ", context.paint.Bold(finding.rule()));
+  for (const std::string& part : {Phases(finding), Extent(finding)}) {
+    if (!part.empty()) absl::StrAppend(&heading, " · ", part);
+  }
+  absl::StrAppend(out, "\n", heading, "\n");
+  if (!finding.title().empty()) AppendLabelled(context, "what", finding.title(), out);
+  AppendWhere(context, finding, out);
+  if (!finding.ran().empty()) AppendLabelled(context, "ran", finding.ran(), out);
+  if (!finding.why().empty()) AppendLabelled(context, "why", finding.why(), out);
+  AppendPeak(context, finding, out);
+  AppendEvidence(context, finding, out);
+  AppendGates(context, finding, out);
+  AppendAdvice(context, finding, out);
+}
+
+}  // namespace
+
+void AppendLabelled(const TextContext& context, absl::string_view label, absl::string_view text, std::string* out) {
+  std::string start = absl::StrCat("  ", PadRight(label, kTextIndent - 2));
+  for (const std::string& line : Wrap(Printable(text), context.width() - kTextIndent)) {
+    absl::StrAppend(out, start, line, "\n");
+    start = std::string(kTextIndent, ' ');
+  }
+}
+
+void AppendFindings(const TextContext& context, std::string* out) {
+  int shown = 0, left = 0;
+  for (const Finding& finding : context.report.findings()) {
+    if (IsBlindSpotFinding(finding)) continue;
+    if (shown < kMostFindings || context.options.verbose) {
+      AppendFinding(context, finding, out);
+      ++shown;
+    } else {
+      ++left;
+    }
+  }
+  if (left > 0)
+    absl::StrAppend(out, "\nand ", Count(static_cast<uint64_t>(left), "more finding", "more findings"), ": -v shows them\n");
+}
+
+}  // namespace attntrace
