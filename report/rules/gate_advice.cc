@@ -67,9 +67,8 @@ void AdviseGqa(const Variant& variant, Finding* finding) {
 
 void AdviseDisabled(const Refusal& refusal, const Environment& environment, Finding* finding) {
   for (const std::string& backend : refusal.backends) {
-    const auto setting = environment.settings().find(absl::StrCat("sdp.", backend, ".enabled"));
-    const bool everywhere = setting != environment.settings().end() &&
-                            (setting->second == "0" || setting->second == "false" || setting->second == "no");
+    const auto setting = environment.settings().find(absl::StrCat("sdp.", backend));
+    const bool everywhere = setting != environment.settings().end() && setting->second == "off";
     const std::string call =
         absl::StrCat("torch.backends.cuda.enable_", backend == "efficient" ? "mem_efficient" : backend, "_sdp(True)");
     if (everywhere) {

@@ -29,18 +29,21 @@ constexpr Needle kNeedles[] = {
     {GateKind::kNested, "nested"},
     {GateKind::kNested, "nt inputs"},
     {GateKind::kNested, "ragged"},
-    {GateKind::kRank, "4 dimensional"},
+    {GateKind::kMaskShape, "attn mask shapes"},
+    {GateKind::kMaskShape, "mask does not broadcast"},
+    {GateKind::kRank, "4 dimension"},
     {GateKind::kRank, "4-d"},
     {GateKind::kEmptySequence, "zero seq_len"},
     {GateKind::kEmptySequence, "seq_len == 0"},
+    {GateKind::kEmptySequence, "sequence length is zero"},
     {GateKind::kDropout, "dropout"},
-    {GateKind::kMaskGrad, "mask that requires grad"},
-    {GateKind::kMaskGrad, "mask requires grad"},
-    {GateKind::kMaskShape, "attn mask shapes"},
+    {GateKind::kMaskGrad, "mask requires a gradient"},
     {GateKind::kStride, "stride"},
+    {GateKind::kStride, "not contiguous"},
     {GateKind::kMask, "attn_mask"},
     {GateKind::kGqa, "num_heads"},
     {GateKind::kGqa, "number of heads"},
+    {GateKind::kGqa, "heads of query"},
     {GateKind::kGqa, "gqa"},
     {GateKind::kGqa, "grouped query"},
     {GateKind::kBatch, "batch_size"},
@@ -138,7 +141,8 @@ std::string InWords(const Refusal& refusal, const Variant& variant) {
                                                                               : " (strided layout)");
       break;
     case GateKind::kRank:
-      words = q == nullptr ? "q, k, v are not 4-D" : absl::StrCat("q, k, v are ", q->sizes_size(), "-D, not 4-D");
+      words = q == nullptr || q->sizes_size() == 4 ? "q, k, v are not all 4-D"
+                                                   : absl::StrCat("q, k, v are ", q->sizes_size(), "-D, not 4-D");
       break;
     case GateKind::kEmptySequence:
       words = SeqKv(variant) == 0 ? "no keys at all (Sk=0)" : "an empty sequence (Sq=0)";

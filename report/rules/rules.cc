@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "absl/strings/match.h"
-
 namespace attntrace {
 
 #define ATTNTRACE_RULE(function, name, severity, title) void function(const Report& report, std::vector<Finding>* findings);
@@ -18,39 +16,6 @@ constexpr Rule kRules[] = {
 #include "report/rules/rules.def"
 #undef ATTNTRACE_RULE
 };
-
-Totals Sum(const Report& report) {
-  Totals totals;
-  for (const Variant& variant : report.variants()) {
-    const uint64_t count = variant.count();
-    if (variant.phase() == "backward") {
-      totals.set_backward_calls(totals.backward_calls() + count);
-    } else if (variant.phase() == "recompute") {
-      totals.set_recompute_calls(totals.recompute_calls() + count);
-    } else {
-      totals.set_forward_calls(totals.forward_calls() + count);
-    }
-    // A kind of path that a newer writer knows and we do not is unknown to us, so that the kinds add up to the calls.
-    if (variant.path() == "fused") {
-      totals.set_fused(totals.fused() + count);
-    } else if (variant.path() == "dense") {
-      totals.set_dense(totals.dense() + count);
-    } else if (variant.path() == "quadratic") {
-      totals.set_quadratic(totals.quadratic() + count);
-    } else {
-      totals.set_unknown(totals.unknown() + count);
-    }
-  }
-  for (const Process& process : report.processes()) {
-    for (const DeviceMemory& memory : process.devices()) {
-      if (memory.device() == "cpu") totals.set_peak_cpu_bytes(std::max(totals.peak_cpu_bytes(), memory.peak_bytes()));
-      if (absl::StartsWith(memory.device(), "cuda")) {
-        totals.set_peak_cuda_bytes(std::max(totals.peak_cuda_bytes(), memory.peak_bytes()));
-      }
-    }
-  }
-  return totals;
-}
 
 }  // namespace
 
@@ -76,7 +41,6 @@ int64_t BytesOf(const Finding& finding) {
 
 void RunRules(Report* report) {
   report->clear_findings();
-  *report->mutable_totals() = Sum(*report);
   std::vector<Finding> findings;
   for (const Rule& rule : kRules) {
     const size_t before = findings.size();

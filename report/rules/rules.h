@@ -33,8 +33,7 @@ const Rule* FindRule(absl::string_view name);
 // The rule's page, Markdown, built in from docs/rules/<name>.md; empty where there is no such rule.
 absl::string_view RulePage(absl::string_view name);
 
-// Replaces report->findings (worst severity first, then most bytes, then rule's name) and report->totals, from what else the
-// report holds.
+// Replaces report->findings: worst severity first, then most bytes, then the rule's name.
 void RunRules(Report* report);
 
 // The figure that findings of one severity are sorted by: the largest number of bytes that the finding names.

@@ -1,5 +1,5 @@
-#include <catch2/catch.hpp>
 
+#include "tests/unit/catch.h"
 #include "tests/unit/report/rules/program.h"
 
 namespace attntrace::testing {

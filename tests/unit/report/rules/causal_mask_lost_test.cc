@@ -1,11 +1,9 @@
-#include <catch2/catch.hpp>
 
+#include "tests/unit/catch.h"
 #include "tests/unit/report/rules/program.h"
 
 namespace attntrace::testing {
 namespace {
-
-using Catch::Matchers::Contains;
 
 const Shape kShape = {1, 4, 128, 16};
 constexpr char kEager[] = "operator: 'hand-written' backend: 'eager' path: 'dense' count: 1 score_bytes: 262144 call_path: 3 ";
@@ -52,8 +50,9 @@ TEST_CASE("encoders, cross attention, decoding, masked calls, and masks made ins
       "'None' }";
   program.Add(kFlash + encoder, kShape, kShape, kShape);
   program.Add(std::string(kFlash) + "module { class_name: 'MultiheadAttention' is_causal: 'unknown' }", kShape, kShape, kShape);
-  program.Add(kFlash + LlamaModule("sdpa", "None"), {1, 4, 1, 16}, kShape, kShape);           // decoding
-  program.Add(kFlash + LlamaModule("sdpa", "None"), kShape, {1, 4, 64, 16}, {1, 4, 64, 16});  // cross, or a cache
+  program.Add(kFlash + LlamaModule("sdpa", "None"), {1, 4, 1, 16}, kShape, kShape);                // decoding
+  program.Add(kFlash + LlamaModule("sdpa", "None"), {1, 4, 1, 16}, {1, 4, 1, 16}, {1, 4, 1, 16});  // its first token
+  program.Add(kFlash + LlamaModule("sdpa", "None"), kShape, {1, 4, 64, 16}, {1, 4, 64, 16});       // cross, or a cache
   program.Add(std::string(kFlash) + "causal: true " + LlamaModule("sdpa", "None"), kShape, kShape, kShape);
   program.Add(std::string(kFlash) + "mask_kind: 'bool' " + LlamaModule("sdpa", "Tensor"), kShape, kShape, kShape);
   program.Add(std::string(kEager) + "mask_kind: 'float' " + LlamaModule("eager", "Tensor", kFunction), kShape, kShape, kShape);

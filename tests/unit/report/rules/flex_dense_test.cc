@@ -1,11 +1,9 @@
-#include <catch2/catch.hpp>
 
+#include "tests/unit/catch.h"
 #include "tests/unit/report/rules/program.h"
 
 namespace attntrace::testing {
 namespace {
-
-using Catch::Matchers::Contains;
 
 const Shape kShape = {1, 2, 512, 16};
 

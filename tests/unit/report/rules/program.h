@@ -5,8 +5,15 @@
 #include <vector>
 
 #include "report/report.pb.h"
+#include "tests/unit/catch.h"
 
 namespace attntrace::testing {
+
+#if CATCH_VERSION_MAJOR >= 3
+inline auto Contains(const std::string& text) { return Catch::Matchers::ContainsSubstring(text); }
+#else
+using Catch::Matchers::Contains;
+#endif
 
 // Numbers for Variant.call_path in every Program.
 enum Path : uint32_t {

@@ -1,11 +1,9 @@
-#include <catch2/catch.hpp>
 
+#include "tests/unit/catch.h"
 #include "tests/unit/report/rules/program.h"
 
 namespace attntrace::testing {
 namespace {
-
-using Catch::Matchers::Contains;
 
 const Shape kShape = {1, 4, 256, 16};
 constexpr char kMath[] = "operator: 'aten::scaled_dot_product_attention' backend: 'math' path: 'dense' count: 1 ";
@@ -103,7 +101,7 @@ TEST_CASE("each refusal of the CPU is told in the call's own values, with its sm
     set(kShape, kShape, kShape);
     *variant.add_tensors() = MakeTensor("mask", {256, 256});
     variant.mutable_tensors(3)->set_requires_grad(true);
-    gate("attn_mask requires grad", "attntrace");
+    gate("attn_mask requires a gradient, and the fused CPU kernel computes none for it.", "attntrace");
     why = "flash: the mask requires grad";
     code = "attn_mask=mask.detach()";
   }
@@ -139,6 +137,40 @@ TEST_CASE("each refusal of the CPU is told in the call's own values, with its sm
   CHECK(finding.severity() == "warning");
   CHECK(finding.why() == why);
   CHECK_THAT(Codes(finding), Contains(code));
+}
+
+TEST_CASE("the agent's own words, where PyTorch has none, are understood like PyTorch's", "[sdpa-math][fires]") {
+  struct Said {
+    const char* text;
+    const char* why;
+  };
+  const Said said[] = {
+      {"Flash attention is switched off.", "By request: every fused backend was switched off. flash: switched off"},
+      {"The CPU kernel takes no nested tensor.", "flash: nested tensors (strided layout)"},
+      {"The CPU kernel has no dropout.",
+       "flash: dropout_p=0.1. Not a leak: what is kept is freed by the backward pass of each step"},
+      {"The kernel wants 4 dimensions.", "flash: q, k, v are not all 4-D"},
+      {"Batch size or heads of query, key and value differ.", "flash: grouped heads, 8 of Q to 2 of K/V"},
+      {"attn_mask requires a gradient, and the fused CPU kernel computes none for it.", "flash: the mask requires grad"},
+      {"attn_mask does not broadcast to (batch, heads, Sq, Sk) in 2 or 4 dimensions.",
+       "flash: a mask of shape (3, 256, 256) does not broadcast as the kernel needs"},
+      {"Head sizes of query, key and value differ.", "flash: value head size 32 is not that of q and k, 16"},
+      {"A sequence length is zero.", "flash: an empty sequence (Sq=0)"},
+      {"The last dimension is not contiguous.", "flash: the last dimension of k does not have stride 1"},
+      {"The dtype has no fused CPU kernel.", "flash: dtype float32"},
+  };
+  for (const Said& one : said) {
+    Program program;
+    const std::string text = one.text;
+    const bool empty = text.find("zero") != std::string::npos;
+    Variant& variant = program.Add(std::string(kMath) + "call_path: 1 dropout_p: 0.1 " + Gate(text, "flash", "attntrace"),
+                                   {1, 8, empty ? 0 : 256, 16}, {1, 2, 256, 16}, {1, 2, 256, 32});
+    variant.mutable_tensors(0)->set_layout("nested-strided");
+    variant.mutable_tensors(1)->set_strides(3, 256);
+    *variant.add_tensors() = MakeTensor("mask", {3, 256, 256});
+    variant.mutable_tensors(3)->set_requires_grad(true);
+    CHECK(Single(&program).why() == one.why);
+  }
 }
 
 TEST_CASE("every gate of every backend is listed, a kind told once", "[sdpa-math][fires]") {
