@@ -1,4 +1,4 @@
-// The commands: what each is called, does, and how a command line is divided among them.
+// The commands: what each is called and does.
 #pragma once
 
 #include <span>
@@ -7,14 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "tracer/command_line.h"
 
 namespace attntrace {
-
-struct CommandLine {
-  std::string command;                 // name of a command; empty where only global options were given
-  std::vector<std::string> arguments;  // for attntrace itself
-  std::vector<std::string> program;    // of `run`: the program and its arguments
-};
 
 struct Command {
   absl::string_view name;
@@ -27,10 +22,7 @@ struct Command {
 // The one list, in the order of help.
 std::span<const Command> AllCommands();
 const Command* FindCommand(absl::string_view name);
-
-// Everything after the first `--` is the program. Without one, the program begins at the first word that is neither an option,
-// an option's value nor a command's name. Pure: looks at nothing but `words` (without argv[0]).
-CommandLine SplitCommandLine(const std::vector<std::string>& words);
+std::vector<absl::string_view> CommandNames();
 
 std::string CommandOverview();  // what `attntrace --help` prints
 

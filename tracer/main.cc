@@ -11,7 +11,7 @@ namespace {
 
 int Main(const std::vector<std::string>& words) {
   using namespace attntrace;
-  const CommandLine line = SplitCommandLine(words);
+  const CommandLine line = SplitCommandLine(words, CommandNames());
   if (line.command.empty()) {
     for (const std::string& word : line.arguments) {
       if (word == "--version") return std::puts("attntrace " ATTNTRACE_VERSION), 0;

@@ -36,8 +36,8 @@ std::string MakeFree(const std::string& path) {
 }
 
 bool IsOurs(const std::string& name) {
-  return absl::EndsWith(name, names::kSpoolSuffix) || absl::EndsWith(name, names::kUntracedSuffix) || name == names::kRunFile ||
-         name == absl::StrCat(names::kRunFile, ".new");
+  return absl::EndsWith(name, names::kSpoolSuffix) || absl::EndsWith(name, names::kUntracedSuffix) ||
+         absl::EndsWith(name, names::kSaidSuffix) || name == names::kRunFile || name == absl::StrCat(names::kRunFile, ".new");
 }
 
 }  // namespace

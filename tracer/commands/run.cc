@@ -31,9 +31,7 @@ bool JoinsOuterRun(const ChildEnvironment& environment) {
 }
 
 int ExecFailed(const CommandLine& line, int exec_errno) {
-  std::vector<absl::string_view> commands;
-  for (const Command& command : AllCommands()) commands.push_back(command.name);
-  const std::vector<std::string> near = NearNames(line.program[0], commands);
+  const std::vector<std::string> near = NearNames(line.program[0], CommandNames());
   const std::string meant = near.empty() ? "" : absl::StrCat("; for the command of attntrace: attntrace ", near.front());
   Say(absl::StrCat(ExecFailureText(line.program[0], exec_errno), meant));
   return ExecFailureCode(exec_errno);
