@@ -1,5 +1,7 @@
 // flex-dense: flex_attention ran as its reference, which stores the scores in float32. Why it was not compiled is read from the
 // frames that lead to it.
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/rules/rules.h"
@@ -10,38 +12,44 @@ namespace {
 
 using namespace rules;
 
-enum class Reason { kNoCompile, kCompileDisabled, kWrapperNotLowered, kRegionNotLowered };
+enum class Reason { kNoCompile, kCompileDisabled, kGaveUp, kGraphBreak, kOtherBackend };
 
 bool IsDynamo(const Frame& frame) { return absl::StartsWith(frame.module(), "torch._dynamo"); }
 
-// The reference goes through Dynamo itself, so only what lies outside flex_attention's own outermost frame tells of a
-// torch.compile of the program's.
-Reason ReasonOf(const Report& report, const Variant& variant) {
+bool IsCompileOff(const Environment& environment) {
   for (const char* name : {"env.TORCHDYNAMO_DISABLE", "env.TORCH_COMPILE_DISABLE"}) {
-    const auto setting = report.environment().settings().find(name);
-    if (setting != report.environment().settings().end() && setting->second == "1") return Reason::kCompileDisabled;
+    const auto setting = environment.settings().find(name);
+    if (setting != environment.settings().end() && setting->second == "1") return true;
   }
+  return false;
+}
+
+// The reference goes through Dynamo itself, by a wrapper that only flex_attention's own, uncompiled body calls. So: the
+// wrapper's frame tells whether the body was compiled by the program, and only Dynamo's frames outside the body tell of its
+// torch.compile.
+Reason ReasonOf(const Report& report, const Variant& variant) {
+  if (IsCompileOff(report.environment())) return Reason::kCompileDisabled;
   const CallPath* path = FindPath(report, variant);
   if (path == nullptr) return Reason::kNoCompile;
   std::vector<const Frame*> frames;
-  int flex = -1;
+  size_t outside = 0;
+  bool body = false, wrapper = false;
   for (const uint32_t index : path->frames()) {
     if (index >= static_cast<uint32_t>(report.frames_size())) continue;
     const Frame& frame = report.frames(static_cast<int>(index));
     if (frame.native()) continue;
-    if (frame.module() == "torch.nn.attention.flex_attention" && frame.function() == "flex_attention") {
-      flex = static_cast<int>(frames.size());
-    }
     frames.push_back(&frame);
+    if (frame.module() != "torch.nn.attention.flex_attention") continue;
+    wrapper |= absl::StrContains(frame.function(), "_flex_attention_hop_wrapper");
+    if (frame.function() != "flex_attention") continue;
+    body = true;
+    outside = frames.size();
   }
-  if (flex < 0) return path->compiled() ? Reason::kRegionNotLowered : Reason::kNoCompile;
-  // Frames that Dynamo's wrapper puts between the caller and the function it compiles.
-  bool adjacent = true;
-  for (size_t i = static_cast<size_t>(flex) + 1; i < frames.size(); ++i) {
-    if (IsDynamo(*frames[i])) return adjacent ? Reason::kWrapperNotLowered : Reason::kRegionNotLowered;
-    adjacent = false;
-  }
-  return Reason::kNoCompile;
+  const auto dynamo = std::find_if(frames.begin() + static_cast<std::ptrdiff_t>(outside), frames.end(),
+                                   [](const Frame* frame) { return IsDynamo(*frame); });
+  if (dynamo == frames.end()) return Reason::kNoCompile;
+  if (!body || !wrapper) return Reason::kOtherBackend;
+  return dynamo == frames.begin() + static_cast<std::ptrdiff_t>(outside) ? Reason::kGaveUp : Reason::kGraphBreak;
 }
 
 // Where the same program reaches flex_attention fused, to tell that a wrapper exists and is not on this path.
@@ -75,24 +83,26 @@ void Judge(const Report& report, const Variant& variant, Reason reason, Finding*
       absl::StrAppend(&why, "torch.compile is switched off for the process.");
       AddAdvice(finding, "let Dynamo compile", "unset TORCHDYNAMO_DISABLE TORCH_COMPILE_DISABLE");
       break;
-    case Reason::kWrapperNotLowered:
-      absl::StrAppend(
-          &why,
-          "a torch.compile is around flex_attention and did not fuse it: a backend other than inductor (eager, aot_eager), or "
-          "Dynamo gave up on it (recompile limit).");
-      AddAdvice(finding,
-                "compile it with inductor, and keep what it is guarded on the same from call to call: lengths, mask_mod and "
-                "score_mod "
-                "objects, requires_grad",
-                "flex_attention = torch.compile(flex_attention, dynamic=True)");
+    case Reason::kGaveUp:
+      absl::StrAppend(&why,
+                      "a torch.compile is around flex_attention, and Dynamo ran it as it is all the same: it gave up on it, "
+                      "most often because the recompile limit was reached.");
+      AddAdvice(
+          finding,
+          "keep what it is guarded on the same from call to call: lengths, mask_mod and score_mod objects, requires_grad; "
+          "or let lengths vary",
+          "flex_attention = torch.compile(flex_attention, dynamic=True)");
+      AddAdvice(finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
       break;
-    case Reason::kRegionNotLowered:
-      absl::StrAppend(
-          &why,
-          "a torch.compile further out does not reach this call: a graph break above it, or a backend other than inductor "
-          "(eager, aot_eager).");
+    case Reason::kGraphBreak:
+      absl::StrAppend(&why, "a torch.compile further out does not reach this call: the graph breaks above it.");
       AddAdvice(finding, "compile flex_attention by itself as well, so that a graph break above it does no harm",
                 "flex_attention = torch.compile(flex_attention)");
+      break;
+    case Reason::kOtherBackend:
+      absl::StrAppend(
+          &why, "it is compiled with a backend other than inductor (eager, aot_eager), which has no fused lowering for it.");
+      AddAdvice(finding, "compile this region with inductor", "torch.compile(..., backend=\"inductor\")");
       break;
   }
   if (const std::string fused = FusedElsewhere(report); !fused.empty()) {

@@ -52,19 +52,29 @@ TEST_CASE("a library's path that misses the program's compiled wrapper", "[flex-
   CHECK(Codes(finding) == "vendor.attention.flex_attention = torch.compile(vendor.attention.flex_attention)\n");
 }
 
-TEST_CASE("a compile that does not fuse it is told from one that does not reach it", "[flex-dense][fires]") {
+TEST_CASE("a compile that gave up, one that does not reach the call, and one that cannot fuse it", "[flex-dense][fires]") {
   Program program;
-  SECTION("around the function") {
-    AddFlex(&program, kFlexCompiled);
-    CHECK_THAT(Single(&program).why(), Contains("a torch.compile is around flex_attention and did not fuse it"));
+  SECTION("recompile limit") {
+    AddFlex(&program, kFlexGivenUp);
+    const Finding finding = Single(&program);
+    CHECK_THAT(finding.why(), Contains("Dynamo ran it as it is all the same: it gave up on it"));
+    CHECK_THAT(Codes(finding), Contains("dynamic=True"));
   }
-  SECTION("further out") {
+  SECTION("graph break") {
     AddFlex(&program, kFlexBelowBreak);
-    CHECK_THAT(Single(&program).why(), Contains("a torch.compile further out does not reach this call"));
+    const Finding finding = Single(&program);
+    CHECK_THAT(finding.why(), Contains("a torch.compile further out does not reach this call: the graph breaks above it"));
+    CHECK(Codes(finding) == "flex_attention = torch.compile(flex_attention)\n");
+  }
+  SECTION("another backend, around the function or around a region") {
+    AddFlex(&program, GENERATE(kFlexOtherBackend, kFlexInRegion));
+    const Finding finding = Single(&program);
+    CHECK_THAT(finding.why(), Contains("compiled with a backend other than inductor"));
+    CHECK(Codes(finding) == "torch.compile(..., backend=\"inductor\")\n");
   }
   SECTION("switched off") {
     program.Merge("environment { settings { key: 'env.TORCHDYNAMO_DISABLE' value: '1' } }");
-    AddFlex(&program, kFlexCompiled);
+    AddFlex(&program, kFlexGivenUp);
     CHECK_THAT(Single(&program).why(), Contains("torch.compile is switched off"));
   }
 }

@@ -28,15 +28,20 @@ constexpr char kPlaces[] = R"(
   frames { file: "/v/torch/_dynamo/eval_frame.py" line: 800 function: "compile_wrapper"
            module: "torch._dynamo.eval_frame" owner: "torch" }
   frames { file: "/v/vendor/attention.py" line: 41 function: "attention_forward" module: "vendor.attention" owner: "vendor" }
+  frames { file: "/v/torch/nn/attention/flex_attention.py" line: 1720 function: "flex_attention.<locals>._flex_attention_hop_wrapper"
+           module: "torch.nn.attention.flex_attention" owner: "torch" }
+  frames { file: "<eval_with_key>.5" line: 12 function: "forward" owner: "torch" }
   call_paths { frames: 0 call_site: 0 user: 0 }
   call_paths { frames: [2, 1, 0] call_site: 0 user: 2 }
   call_paths { frames: [3, 1, 0] call_site: 0 user: 2 }
   call_paths { frames: [5, 4, 0] call_site: 2 user: 2 }
   call_paths { frames: [2, 1, 6] call_site: 0 user: 2 }
-  call_paths { frames: [7, 0] call_site: 1 user: 1 }
-  call_paths { frames: [7, 8, 0] call_site: 2 user: 2 }
-  call_paths { frames: [7, 9, 0] call_site: 1 user: 2 }
-  call_paths { frames: [7, 9, 8, 0] call_site: 1 user: 3 }
+  call_paths { frames: [11, 10, 8, 7, 0] call_site: 4 user: 4 }
+  call_paths { frames: [11, 10, 8, 7, 8, 0] call_site: 5 user: 5 }
+  call_paths { frames: [11, 10, 8, 7, 9, 0] call_site: 4 user: 5 }
+  call_paths { frames: [11, 10, 8, 7, 9, 8, 0] call_site: 4 user: 6 }
+  call_paths { frames: [11, 8, 7, 8, 0] call_site: 4 user: 4 }
+  call_paths { frames: [11, 8, 9, 8, 0] call_site: 2 user: 4 }
 )";
 
 template <typename Message>

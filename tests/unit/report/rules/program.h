@@ -15,7 +15,7 @@ inline auto Contains(const std::string& text) { return Catch::Matchers::Contains
 using Catch::Matchers::Contains;
 #endif
 
-// Numbers for Variant.call_path in every Program.
+// Numbers for Variant.call_path in every Program. The flex paths are what PyTorch 2.11 shows.
 enum Path : uint32_t {
   kUserCall = 1,        // train.py:88 calls the operator
   kSdpaInLlama,         // train.py:88 -> LlamaAttention -> sdpa_attention_forward
@@ -23,9 +23,11 @@ enum Path : uint32_t {
   kMultiheadAttention,  // train.py:88 -> nn.MultiheadAttention
   kSdpaRecomputed,      // train.py:95 (backward) -> LlamaAttention -> sdpa_attention_forward
   kFlex,                // train.py:88 -> flex_attention
-  kFlexCompiled,        // train.py:88 -> Dynamo's wrapper -> flex_attention
+  kFlexGivenUp,         // train.py:88 -> Dynamo's wrapper -> flex_attention
   kFlexInVendor,        // train.py:88 -> vendor/attention.py:41 -> flex_attention
   kFlexBelowBreak,      // train.py:88 -> Dynamo's wrapper -> vendor/attention.py:41 -> flex_attention
+  kFlexOtherBackend,    // train.py:88 -> Dynamo's wrapper -> flex_attention, compiled
+  kFlexInRegion,        // train.py:88 -> Dynamo's wrapper -> vendor/attention.py:41, compiled with flex_attention inlined
 };
 
 using Shape = std::vector<int64_t>;
