@@ -148,19 +148,23 @@ Diagnosis CheckTracing(const InstallPaths& paths, const PythonFacts& python, con
 Diagnosis CheckCupti(const PythonFacts& python) {
   if (python.cuda.empty()) return Ok("CUPTI: not needed, this PyTorch has no CUDA");
   std::error_code error;
-  const fs::path packages = fs::path(python.torch_folder).parent_path();
-  std::vector<fs::path> folders = {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu",
-                                   "/usr/lib/aarch64-linux-gnu"};
-  for (const fs::directory_entry& entry : fs::directory_iterator(packages / "nvidia", error))
+  // As PyTorch looks for it: the wheels beside it first.
+  std::vector<fs::path> folders;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(fs::path(python.torch_folder).parent_path() / "nvidia", error)) {
     folders.push_back(entry.path() / "lib");
-  for (const fs::path& folder : folders) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-      if (absl::StartsWith(entry.path().filename().string(), "libcupti.so"))
-        return Ok(absl::StrCat("CUPTI: ", entry.path().string()));
-    }
   }
-  return Warn(absl::StrCat("CUPTI: no libcupti.so for CUDA ", python.cuda, ": kernels on the GPU will have no names"),
-              "install the nvidia-cuda-cupti package of your CUDA version");
+  for (const char* folder : {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu",
+                             "/usr/lib/aarch64-linux-gnu"}) {
+    folders.emplace_back(folder);
+  }
+  const std::string wanted = absl::StrCat("libcupti.so.", python.cuda.substr(0, python.cuda.find('.')));
+  for (const fs::path& folder : folders) {
+    if (fs::exists(folder / wanted, error)) return Ok(absl::StrCat("CUPTI: ", (folder / wanted).string()));
+  }
+  return Warn(
+      absl::StrCat("CUPTI: no ", wanted, " (this PyTorch has CUDA ", python.cuda, "): kernels on the GPU will have no names"),
+      "install the nvidia-cuda-cupti package of your CUDA version");
 }
 
 std::vector<Diagnosis> CheckEnvironment(const ChildEnvironment& environment) {

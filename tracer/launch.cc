@@ -63,7 +63,8 @@ bool MustForward(const siginfo_t& info, pid_t child) {
   return info.si_pid != child;
 }
 
-// Waits until `child` has ended. Orphans that fall to us (we are their reaper) are reaped by the way.
+// Waits until `child` has ended. Orphans fall to us only where we are process 1 of a container, and are reaped then. We do not
+// ask for them: programs tell by their parent's id, 1, that they were orphaned.
 ChildEnd WaitFor(pid_t child) {
   sigset_t waited;
   sigemptyset(&waited);
@@ -100,8 +101,6 @@ int ExecInPlace(const std::vector<std::string>& command, const std::vector<std::
 absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
   int failure[2];  // closed by a successful exec, else it carries errno
   if (pipe2(failure, O_CLOEXEC) != 0) return absl::UnavailableError(absl::StrCat("pipe: ", std::strerror(errno)));
-  // A daemon that the program leaves behind becomes our child: it stays visible until the report is made.
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::fflush(nullptr);
   const SignalState before = TakeSignals();
   const uint64_t start = MonotonicNs();

@@ -27,6 +27,9 @@ constexpr OptionSpec kTable[] = {
     {"error-exitcode", 0, K::kNumber, "N", "0", 0, 255, R::kLauncher,
      "exit code where the program succeeded and there are warnings or errors; 0: the program's own"},
     {"keep-spool", 0, K::kFlag, "", "0", 0, 0, R::kLauncher, "keep the folder of raw spools beside the report"},
+    {"stack-depth", 0, K::kNumber, "N", "64", 1, 128, R::kAgent, "frames kept of a call path"},
+    {"max-shapes", 0, K::kNumber, "N", "64", 1, 1024, R::kAgent,
+     "distinct shapes of one call path that are counted apart; further ones are counted together"},
     {"help", 'h', K::kFlag, "", "0", 0, 0, R::kLauncher, "list the settings and exit"},
 };
 

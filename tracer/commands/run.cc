@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "report/writers/writers.h"
 #include "tracer/arguments.h"
 #include "tracer/command.h"
 #include "tracer/environment.h"
@@ -45,7 +46,7 @@ void Prepare(ChildEnvironment& environment, const std::string& preload, const In
   environment.Set(names::kAgentDirectory, paths.agent_directory);
   if (const std::string told = options.ForAgent(); !told.empty()) {
     const std::string users = environment.Get(names::kOptions);
-    environment.Set(names::kOptions, absl::StrCat(users, users.empty() ? "" : ":", told));  // the later one holds
+    environment.Set(names::kOptions, absl::StrCat(told, users.empty() ? "" : ":", users));  // the agent takes the first
   }
 }
 
@@ -140,6 +141,7 @@ absl::StatusOr<Result> Trace(const CommandLine& line, const OptionValues& option
       {.folder = *folder, .report_path = *report_path, .facts = FactsOf(record), .force = options.Flag("force")}, options);
   if (!finished.ok()) {
     Say(absl::StrCat(finished.status().message(), "; the spools are kept in ", *folder));
+    std::fprintf(stderr, "%s\n", SummaryLine(Report(), "").c_str());  // scripts count on a last line
     return ResultOf(*end, options, false);
   }
   if (finished->written && !finished->running && !record.kept) RemoveSpoolFolder(*folder);
