@@ -78,6 +78,20 @@ void FillCounters(const spool::VariantCounters& counters, Variant* variant) {
   variant->set_max_seq_kv(Value(counters.max_seq_kv));
 }
 
+// What all the masks that were read say together. One that is all true is a padding mask without padding, and so on; contents
+// that have nothing in common are "other".
+MaskContent CommonContent(MaskContent first, uint64_t seen) {
+  const auto bit = [](MaskContent content) { return uint64_t{1} << static_cast<unsigned>(content); };
+  seen &= ~bit(MaskContent::kUnread);
+  if (seen == 0) return first;
+  for (MaskContent one : {MaskContent::kAllTrue, MaskContent::kPlainCausal}) {
+    if (seen == bit(one)) return one;
+  }
+  if ((seen & ~(bit(MaskContent::kAllTrue) | bit(MaskContent::kPadding))) == 0) return MaskContent::kPadding;
+  if ((seen & ~(bit(MaskContent::kPlainCausal) | bit(MaskContent::kCausalPadding))) == 0) return MaskContent::kCausalPadding;
+  return MaskContent::kOther;
+}
+
 // What a call was, as it was asked for.
 void FillCall(const Definitions& definitions, const VariantDef& def, Variant* variant) {
   variant->set_operator_(definitions.String(def.op));
@@ -86,7 +100,6 @@ void FillCall(const Definitions& definitions, const VariantDef& def, Variant* va
   variant->set_backend(NameOf(def.backend));
   variant->set_path(NameOf(def.path_kind));
   variant->set_mask_kind(NameOf(def.mask_kind));
-  variant->set_mask_content(NameOf(def.mask_content));
   variant->set_mask_bytes(def.mask_bytes);
   variant->set_causal(def.flags & spool::kCausal);
   variant->set_gqa(def.flags & spool::kGqa);
@@ -192,6 +205,7 @@ uint64_t DecodeVariants(const ProcessContext& context, Interner* interner, Symbo
     variant->set_process(context.index);
     FillCounters(context.spool.counters(slot), variant);
     FillCall(definitions, def, variant);
+    variant->set_mask_content(NameOf(CommonContent(def.mask_content, Value(context.spool.counters(slot).mask_contents))));
     FillPlace(definitions, slot, def, &frames, variant);
     FillGates(definitions, slot, variant);
     if (ForwardOf(definitions, def) != nullptr) variant->set_forward(ids[def.forward_slot - 1]);

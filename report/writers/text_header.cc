@@ -56,7 +56,7 @@ void AppendHeader(const TextContext& context, std::string* out) {
   const Totals& totals = report.totals();
   std::vector<std::string> parts = {Verdict(context)};
   const uint64_t calls = totals.forward_calls() + totals.backward_calls() + totals.recompute_calls();
-  if (calls > 0) parts.push_back(Count(calls, "attention call", "attention calls"));
+  if (calls > 0) parts.push_back(Count(calls, "call", "calls"));
   const Environment& environment = report.environment();
   if (!environment.torch().empty()) parts.push_back("torch " + Printable(environment.torch()));
   if (!environment.transformers().empty()) parts.push_back("transformers " + Printable(environment.transformers()));

@@ -10,12 +10,15 @@
 
 namespace attntrace {
 
+// A table of phases and peaks cannot be narrower; a terminal that is breaks the lines itself.
+inline constexpr int kNarrowest = 80;
+
 struct TextContext {
   const Report& report;
   const WriterOptions& options;
   Paint paint;
   SourceLines* sources;
-  int width() const { return options.width < 60 ? 60 : options.width; }
+  int width() const { return options.width < kNarrowest ? kNarrowest : options.width; }
 };
 
 // text_header.cc: the verdict and what it was reached on.

@@ -164,7 +164,7 @@ void AppendCallSites(const TextContext& context, std::string* out) {
       "\n");
   for (size_t i = 0; i < rows.size(); ++i) {
     const bool repeated = i > 0 && labels[i] == labels[i - 1];
-    const std::string label = PadRight(repeated ? "" : KeepEnd(labels[i], label_width), label_width);
+    const std::string label = PadRight(repeated ? "" : KeepStart(labels[i], label_width), label_width);
     absl::StrAppend(out, line("  " + label, [&](const Column& column) { return column.cells[i]; }), "\n");
   }
   if (all > rows.size()) {

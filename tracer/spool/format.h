@@ -76,7 +76,8 @@ struct VariantCounters {
   std::atomic<uint64_t> last_ns;
   std::atomic<int64_t> min_seq_kv;  // of folded variants, where shapes differ; else 0
   std::atomic<int64_t> max_seq_kv;
-  uint64_t reserved[5];
+  std::atomic<uint64_t> mask_contents;  // bit per MaskContent seen: masks are read at the 1st, 2nd, 4th, 8th ... call
+  uint64_t reserved[4];
 };
 static_assert(sizeof(VariantCounters) == 128);
 

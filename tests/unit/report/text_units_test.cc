@@ -1,6 +1,6 @@
 #include "report/text_units.h"
 
-#include <catch2/catch.hpp>
+#include "tests/unit/catch.h"
 
 namespace attntrace {
 namespace {
