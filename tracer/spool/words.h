@@ -100,7 +100,7 @@ namespace attntrace {
   X(kCpuUnknownFrees, "cpu_unknown_frees")                                                          \
   X(kBackwardUnmatched, "backward_unmatched")              /* an attention node of no known call */  \
   X(kForwardForgotten, "forward_forgotten")                /* calls dropped from the bounded table */\
-  X(kTracingEvents, "tracing_events")                      /* FakeTensor or meta: not calls */       \
+  X(kTracingEvents, "tracing_events")                      /* FakeTensor, wrapper, meta: not calls */ \
   X(kVariantsDropped, "variants_dropped")                                                           \
   X(kVariantsFolded, "variants_folded")                    /* shapes folded into one variant */      \
   X(kDefinitionsDropped, "definitions_dropped")                                                     \

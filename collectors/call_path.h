@@ -1,0 +1,39 @@
+// Where a call comes from: its stack, interned, and the attention module it runs in.
+//
+// Taken at the start of every attention call, on its own thread; takes the GIL (never call while holding a lock of ours). A known
+// stack costs a walk over code pointers and one look into a thread's cache; names are read only for a new one.
+#pragma once
+
+#include <cstdint>
+
+#include "collectors/thread_caches.h"
+#include "tracer/spool/format.h"
+
+namespace attntrace {
+
+inline constexpr int kMaxFrames = 128;
+inline constexpr uint32_t kMaxPaths = 4096;
+
+struct CallSite {
+  uint32_t path = 0;      // kPath id; 0: none, and `no_path_reason` says why
+  uint32_t module = 0;    // kModule id, 0 none
+  int32_t layer = -1;
+  bool flex = false;  // the path runs through flex_attention's dense reference (sdpa_dense)
+  const char* no_path_reason = nullptr;
+};
+
+struct PathCaches {
+  DirectMapped<CachedPath, 128> paths;
+  DirectMapped<CachedModule, 512> modules;
+};
+
+CallSite Where(PathCaches* caches, bool inside_compiled_region) noexcept;
+
+// How many frames are kept; set once at start.
+void SetStackDepth(int frames) noexcept;
+
+// Before fork / after it in the parent / in the child: the table's lock may not be held by a thread that is gone.
+void LockPathsForFork() noexcept;
+void UnlockPathsAfterFork() noexcept;
+
+}  // namespace attntrace

@@ -1,0 +1,260 @@
+#include "collectors/calls.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <ATen/SequenceNumber.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "collectors/environment.h"
+#include "collectors/fork.h"
+#include "collectors/gates.h"
+#include "collectors/mask.h"
+#include "collectors/spool_writer.h"
+#include "collectors/tensors.h"
+
+namespace attntrace {
+namespace {
+
+using Inputs = c10::ArrayRef<const c10::IValue>;
+
+const c10::IValue* At(const Inputs& inputs, int8_t index) noexcept {
+  return index >= 0 && static_cast<size_t>(index) < inputs.size() ? &inputs[static_cast<size_t>(index)] : nullptr;
+}
+
+bool Bool(const Inputs& inputs, int8_t index) noexcept {
+  const c10::IValue* const value = At(inputs, index);
+  return value != nullptr && value->isBool() && value->toBool();
+}
+
+// A tensor that will run here: false for wrappers, fakes and what is no tensor.
+bool Readable(const c10::IValue* value) noexcept {
+  if (value == nullptr) return false;
+  const TensorKind kind = KindOf(*value);
+  return kind == TensorKind::kPlain || kind == TensorKind::kNested;
+}
+
+// Sizes of one dimension counted from the end, in the layout (..., H, S, D) or (..., S, H, D).
+int64_t Size(const spool::TensorDef& tensor, int from_end) noexcept {
+  const int rank = std::min<int>(tensor.rank, spool::kMaxDims);
+  return from_end <= rank && tensor.nested == 0 ? tensor.sizes[rank - from_end] : 0;
+}
+
+struct Geometry {
+  int64_t rows = 0, columns = 0, elements = 0;  // Sq, Sk, batch x heads x Sq x Sk
+};
+
+Geometry GeometryOf(const CallRecord& record, bool rows_first) noexcept {
+  Geometry geometry;
+  if (record.q.present == 0 || record.k.present == 0 || record.q.rank < 2 || record.k.rank < 2) return geometry;
+  const bool swapped = rows_first && record.q.rank >= 3;
+  geometry.rows = Size(record.q, swapped ? 3 : 2);
+  geometry.columns = Size(record.k, swapped ? 3 : 2);
+  int64_t others = 1;
+  const int rank = std::min<int>(record.q.rank, spool::kMaxDims);
+  for (int i = 0; i < rank; ++i) {
+    if (i != rank - 1 && i != rank - (swapped ? 3 : 2)) others *= record.q.sizes[i];
+  }
+  geometry.elements = others * geometry.rows * geometry.columns;
+  return geometry;
+}
+
+bool ReadInputs(const at::RecordFunction& event, const Operator& op, CallRecord* record) {
+  const Inputs inputs = event.inputs();
+  const Arguments& at = op.arguments;
+  const c10::IValue* const q = At(inputs, at.q);
+  const c10::IValue* const k = At(inputs, at.k);
+  const c10::IValue* const v = At(inputs, at.v);
+  if (!Readable(q) || (k != nullptr && k->isTensor() && !Readable(k))) return false;
+  record->q = Describe(q->toTensor());
+  if (k != nullptr && k->isTensor()) record->k = Describe(k->toTensor());
+  if (v != nullptr && Readable(v)) record->v = Describe(v->toTensor());
+  record->mask = {};
+  record->mask_kind = MaskKind::kNone;
+  record->mask_bytes = 0;
+  if (const c10::IValue* const mask = At(inputs, at.mask); Readable(mask)) {
+    record->mask = Describe(mask->toTensor());
+    record->mask_kind = record->mask.dtype == Dtype::kBool ? MaskKind::kBool : MaskKind::kFloat;
+    record->mask_bytes = BytesOf(record->mask);
+  }
+  if (const c10::IValue* const p = At(inputs, at.dropout); p != nullptr && p->isDouble()) record->dropout_p = p->toDouble();
+  record->flags = 0;
+  if (const c10::IValue* const scale = At(inputs, at.scale); scale != nullptr && scale->isDouble()) {
+    record->scale = scale->toDouble();
+    record->flags |= spool::kScaleGiven;
+  }
+  if (Bool(inputs, at.causal)) record->flags |= spool::kCausal;
+  const int head = op.rows_first ? 2 : 3;
+  if (Bool(inputs, at.gqa) || (record->k.present != 0 && record->q.rank >= 4 && Size(record->q, head) != Size(record->k, head))) {
+    record->flags |= spool::kGqa;
+  }
+  if (at::GradMode::is_enabled()) record->flags |= spool::kGradMode;
+  if (c10::InferenceMode::is_enabled()) record->flags |= spool::kInference;
+  return true;
+}
+
+// What is only worth its cost now and then: the gates for a new kind of call, the mask's content at the 1st, 2nd, 4th, 8th ... of it.
+void LookClosely(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
+  OpenCall& call = state->call;
+  CallCaches& caches = state->Caches();
+  const uint64_t signature = Mix(SignatureOf(call.record), SdpaSwitches());
+  const uint32_t* const seen = caches.looks.Find(signature);
+  const uint32_t count = seen != nullptr ? *seen + 1 : 1;
+  caches.looks.Put(signature, count);
+  const Inputs inputs = event.inputs();
+  const bool masked = call.record.mask.present != 0;
+  if (masked && (count & (count - 1)) == 0) call.content_now = ReadMask(At(inputs, op.arguments.mask)->toTensor());
+  if (count != 1 || op.role != Role::kSdpa) return;
+  const c10::IValue *const k = At(inputs, op.arguments.k), *const v = At(inputs, op.arguments.v);
+  if (!Readable(k) || !Readable(v)) return;
+  std::optional<at::Tensor> mask;
+  if (masked) mask = At(inputs, op.arguments.mask)->toTensor();
+  TakeGates({At(inputs, op.arguments.q)->toTensor(), k->toTensor(), v->toTensor(), mask, call.record.dropout_p,
+             (call.record.flags & spool::kCausal) != 0, Bool(inputs, op.arguments.gqa)},
+            &call.gates);
+  call.gates_taken = true;
+}
+
+bool IsSquareMask(const CallRecord& record, const Geometry& geometry) noexcept {
+  return record.mask.present != 0 && record.mask.rank >= 2 && geometry.rows > 1 && geometry.columns > 1 &&
+         Size(record.mask, 2) == geometry.rows && Size(record.mask, 1) == geometry.columns;
+}
+
+PathKind PathOf(const CallRecord& record, const Geometry& geometry) noexcept {
+  switch (record.backend) {
+    case Backend::kMath:
+    case Backend::kEager:
+    case Backend::kFlexDense:
+      return PathKind::kDense;
+    case Backend::kUnknown:
+    case Backend::kNone:
+    case Backend::kCustom:
+    case Backend::kNativeMha:
+      return record.score_bytes > 0 ? PathKind::kDense : PathKind::kUnknown;
+    default:
+      return IsSquareMask(record, geometry) ? PathKind::kQuadratic : PathKind::kFused;
+  }
+}
+
+}  // namespace
+
+uint64_t ElapsedSince(uint64_t start_ns) noexcept { return MonotonicNs() - start_ns; }
+
+Phase ForwardPhase(const ThreadState& state) noexcept { return state.node_depth > 0 ? Phase::kRecompute : Phase::kForward; }
+
+bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
+  OpenCall& call = state->call;
+  call.record = CallRecord{};
+  if (!ReadInputs(event, op, &call.record)) {
+    Spool().Add(Counter::kTracingEvents);
+    return false;
+  }
+  AttachAfterFork();
+  CallRecord& record = call.record;
+  call.gates_taken = false;
+  call.content_now = MaskContent::kUnread;
+  call.rows_first = op.rows_first;
+  {
+    const Inside ours(state);
+    record.site = Where(&state->Caches().paths, state->compiled_depth > 0);
+    record.op = op.name;
+    record.phase = ForwardPhase(*state);
+    if (op.role == Role::kKernel || op.role == Role::kFlexForward) {
+      record.backend = op.backend;
+      record.kernel_op = op.name;
+      if (op.role == Role::kKernel) record.flags |= spool::kDirect;
+    }
+    if (op.role != Role::kFlexForward) LookClosely(state, event, op);
+  }
+  const Geometry geometry = GeometryOf(record, call.rows_first);
+  record.space = MemorySpace(record.q.device, record.q.device == DeviceKind::kCuda ? record.q.device_index : 0);
+  call.first_sequence = static_cast<int64_t>(at::sequence_number::peek());
+  call.open = true;
+  call.event = &event;
+  call.start_ns = MonotonicNs();
+  if (!state->memory.Open(&call.meter, record.space, geometry.elements)) call.meter.space = -1;
+  return true;
+}
+
+void Refine(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
+  CallRecord& record = state->call.record;
+  if (record.backend != Backend::kUnknown) return;
+  if (op.role == Role::kKernel) {
+    record.backend = op.backend;
+    record.kernel_op = op.name;
+    return;
+  }
+  if (op.role != Role::kSdpa) return;
+  // SDPA inside SDPA: autocast has cast the inputs; these are what the backend is chosen for.
+  CallRecord inner = record;
+  if (!ReadInputs(event, op, &inner)) return;
+  if (inner.q.dtype != record.q.dtype) inner.flags |= spool::kAutocast;
+  record = inner;
+  const Inside ours(state);
+  LookClosely(state, event, op);
+}
+
+void FinishCall(ThreadState* state) {
+  OpenCall& call = state->call;
+  CallRecord& record = call.record;
+  call.open = false;
+  record.host_ns = ElapsedSince(call.start_ns);
+  if (call.meter.space >= 0) {
+    record.peak_bytes = call.meter.Peak();
+    record.kept_bytes = state->memory.net[call.meter.space] - call.meter.start_net;
+    record.score_bytes = call.meter.score_bytes;
+    record.allocated_bytes = state->memory.Gross(call.meter);
+    state->memory.Close(&call.meter);
+    if (state->backward.open && state->backward.meter.space == call.meter.space) {
+      state->backward.meter.nested_gross += record.allocated_bytes;  // counted once, as this call's
+    }
+  }
+  if (std::uncaught_exceptions() > 0) return;  // the operator refused or failed: no attention ran
+  const Inside ours(state);
+  if (record.phase == Phase::kBackward) {
+    record.path_kind = record.path_kind == PathKind::kQuadratic ? PathKind::kQuadratic : PathKind::kFused;
+    CountCall(&state->Caches().variants, record, ThreadId(state));
+    return;
+  }
+  const Geometry geometry = GeometryOf(record, call.rows_first);
+  if (record.backend == Backend::kUnknown) record.backend = Backend::kNone;
+  record.mask_content = call.content_now;
+  record.path_kind = PathOf(record, geometry);
+  // Gates matter where no fused kernel ran; a fused call's are empty and say nothing.
+  record.gates = call.gates_taken && record.backend == Backend::kMath ? &call.gates : nullptr;
+  const auto end = static_cast<int64_t>(at::sequence_number::peek());
+  CommitForward(state, record, call.first_sequence, (record.flags & spool::kGradMode) != 0 ? end : -1, geometry.elements);
+}
+
+void CommitForward(ThreadState* state, const CallRecord& record, int64_t first, int64_t end, int64_t score_elements) {
+  const uint32_t slot = CountCall(&state->Caches().variants, record, ThreadId(state));
+  if (slot < spool::kMaxVariants && record.mask_content != MaskContent::kUnread) {
+    Spool().counters(slot).mask_contents.fetch_or(uint64_t{1} << static_cast<unsigned>(record.mask_content),
+                                                  std::memory_order_relaxed);
+  }
+  RefreshEnvironment();
+  ForwardCall forward;
+  forward.first = first;
+  forward.end = end;
+  if (end <= first) {  // autograd recorded nothing, unless this runs inside a compiled autograd function, whose node then is its
+    if (state->compiled_function < 0) return;
+    forward.first = state->compiled_function;
+    forward.end = forward.first + 1;
+    forward.inside_compiled = true;
+  }
+  forward.slot = slot;
+  forward.space = record.space;
+  forward.score_elements = score_elements;
+  forward.op = record.op;
+  forward.site = record.site;
+  forward.backend = record.backend;
+  forward.path_kind = record.path_kind;
+  forward.q = record.q;
+  forward.k = record.k;
+  if (state->torch_thread == 0) state->torch_thread = at::RecordFunction::currentThreadId();
+  if (ForwardTable* const table = ForwardsOf(state->torch_thread); table != nullptr) table->Add(forward);
+}
+
+}  // namespace attntrace

@@ -1,0 +1,163 @@
+#include "collectors/dispatch.h"
+
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "collectors/calls.h"
+#include "collectors/fault.h"
+#include "collectors/fork.h"
+
+namespace attntrace {
+namespace {
+
+std::atomic<bool> g_on{false};
+
+// What an event's end has to do. Blocks come from a list of the thread's own, so that no event allocates in the steady state.
+struct Context final : at::ObserverContext {
+  enum Kind : uint8_t { kCall, kNode, kEngine, kRegion, kCompiledFunction, kStep };
+  explicit Context(Kind k) noexcept : kind(k) {}
+  static void* operator new(size_t bytes, const std::nothrow_t&) noexcept;
+  static void operator delete(void* block) noexcept;
+  static void operator delete(void* block, const std::nothrow_t&) noexcept { operator delete(block); }
+  Kind kind;
+  StepEnd end;
+};
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+thread_local FreeBlock* t_free = nullptr;
+
+void* Context::operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  if (t_free == nullptr) return malloc(bytes);
+  FreeBlock* const block = t_free;
+  t_free = block->next;
+  return block;
+}
+
+void Context::operator delete(void* block) noexcept {  // an event that ends on another thread leaves its block there
+  auto* const free_block = static_cast<FreeBlock*>(block);
+  free_block->next = t_free;
+  t_free = free_block;
+}
+
+using Owned = std::unique_ptr<at::ObserverContext>;
+Owned ContextOf(Context::Kind kind) noexcept { return Owned(new (std::nothrow) Context(kind)); }
+
+Owned ContextFor(const StepEnd& end) noexcept {
+  if (end.action == EndAction::kNothing) return nullptr;
+  auto* const context = new (std::nothrow) Context(Context::kStep);
+  if (context != nullptr) context->end = end;
+  return Owned(context);
+}
+
+bool IsEngineEvent(const char* name) noexcept { return strncmp(name, "autograd::engine", 16) == 0; }
+
+Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
+  switch (op.role) {
+    case Role::kCompiledRegion:
+      ++state->compiled_depth;
+      return ContextOf(Context::kRegion);
+    case Role::kCompiledFunction:
+      if (state->compiled_function >= 0) return nullptr;
+      state->compiled_function = event.seqNr();
+      return state->compiled_function >= 0 ? ContextOf(Context::kCompiledFunction) : nullptr;
+    case Role::kSdpa:
+    case Role::kKernel:
+    case Role::kFlexForward:
+      if (state->call.open) {
+        Refine(state, event, op);
+        return nullptr;
+      }
+      return BeginCall(state, event, op) ? ContextOf(Context::kCall) : nullptr;
+    case Role::kKernelBackward:
+      return !state->call.open && BeginBackwardCall(state, event, op) ? ContextOf(Context::kCall) : nullptr;
+    case Role::kProduct:
+      return state->call.open ? nullptr : ContextFor(BeginProduct(state, event, op));
+    case Role::kSoftmax:
+      return state->call.open || !state->lineage.active() ? nullptr : ContextFor(BeginSoftmax(state, event, op));
+    default:
+      return nullptr;
+  }
+}
+
+Owned OnFunction(ThreadState* state, const at::RecordFunction& event) {
+  const char* const name = event.name();
+  const Operator* const op = FindOperator(name);
+  if (op == nullptr && name[0] == 'a' && IsEngineEvent(name)) {
+    ++state->engine_depth;
+    return ContextOf(Context::kEngine);
+  }
+  // Outside of any backward: whatever was left open there has ended.
+  if (state->backward.open && state->engine_depth == 0 && state->node_depth == 0) CloseBackward(state);
+  if (op != nullptr) return OnKnown(state, event, *op);
+  if (!state->lineage.active() || state->call.open) return nullptr;
+  return ContextFor(BeginStep(state, event));
+}
+
+Owned Start(const at::RecordFunction& event) {
+  if (!g_on.load(std::memory_order_relaxed)) return nullptr;
+  ThreadState* const state = CurrentThread();
+  if (state == nullptr || state->inside) return nullptr;
+  return Guarded("dispatch", Owned(), [&]() -> Owned {
+    if (event.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+      if (state->torch_thread == 0) state->torch_thread = at::RecordFunction::currentThreadId();
+      BeginNode(state, event);
+      return ContextOf(Context::kNode);
+    }
+    return OnFunction(state, event);
+  });
+}
+
+void OnStepEnd(ThreadState* state, const StepEnd& end) {
+  state->lineage.Restore(end.former);
+  if (end.action == EndAction::kFinishCandidate) FinishCandidate(state, end.candidate);
+}
+
+void End(const at::RecordFunction& event, at::ObserverContext* observer) {
+  if (observer == nullptr) return;
+  ThreadState* const state = CurrentThread();
+  if (state == nullptr) return;
+  Guarded("dispatch", false, [&] {
+    switch (static_cast<Context*>(observer)->kind) {
+      case Context::kStep:
+        OnStepEnd(state, static_cast<Context*>(observer)->end);
+        break;
+      case Context::kCall:
+        if (state->call.open && state->call.event == &event) FinishCall(state);
+        break;
+      case Context::kNode:
+        EndNode(state, event);
+        break;
+      case Context::kEngine:
+        --state->engine_depth;
+        break;
+      case Context::kRegion:
+        --state->compiled_depth;
+        break;
+      case Context::kCompiledFunction:
+        state->compiled_function = -1;
+        break;
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+void StartDispatch() noexcept {
+  WatchOperators();
+  g_on.store(true, std::memory_order_relaxed);
+  at::addGlobalCallback(at::RecordFunctionCallback(Start, End)
+                            .needsInputs(true)
+                            .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+}
+
+void StopDispatch() noexcept { g_on.store(false, std::memory_order_relaxed); }
+
+}  // namespace attntrace

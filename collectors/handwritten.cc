@@ -1,0 +1,204 @@
+// Hand-written attention (see lineage.h): QK^T, steps between, softmax, steps between, PV.
+#include <ATen/core/grad_mode.h>
+#include <ATen/SequenceNumber.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "collectors/calls.h"
+#include "collectors/fork.h"
+#include "collectors/spool_writer.h"
+#include "collectors/tensors.h"
+
+namespace attntrace {
+namespace {
+
+using Inputs = c10::ArrayRef<const c10::IValue>;
+
+const at::Tensor* PlainAt(const Inputs& inputs, int index) noexcept {
+  if (index < 0 || static_cast<size_t>(index) >= inputs.size()) return nullptr;
+  const c10::IValue& value = inputs[static_cast<size_t>(index)];
+  return KindOf(value) == TensorKind::kPlain ? &value.toTensor() : nullptr;
+}
+
+// Products that autograd itself makes (BmmBackward) run with gradients off; a recompute runs with them on.
+bool MayBelongToAttention(const ThreadState& state) noexcept {
+  if (state.node_depth == 0) return true;
+  return at::GradMode::is_enabled() && !state.nodes[std::min(state.node_depth, ThreadState::kMaxNodes) - 1].attention;
+}
+
+Stage FindInput(const Lineage& lineage, const c10::IValue& value, int* candidate) noexcept {
+  if (KindOf(value) == TensorKind::kPlain) return lineage.Find(StorageOf(value.toTensor()), candidate);
+  if (!value.isTensorList()) return Stage::kNone;
+  for (const at::Tensor& tensor : value.toTensorVector()) {  // cat: scores with sinks beside them
+    if (KindOf(tensor) != TensorKind::kPlain) continue;
+    if (const Stage stage = lineage.Find(StorageOf(tensor), candidate); stage != Stage::kNone) return stage;
+  }
+  return Stage::kNone;
+}
+
+// An addend or condition of the scores' own shape, or one that broadcasts over queries or heads: the mask.
+void NoteMask(Candidate* from, const Inputs& inputs, const Lineage& lineage) noexcept {
+  if (from->softmax_seen || from->mask.present != 0) return;
+  for (const c10::IValue& value : inputs) {
+    if (KindOf(value) != TensorKind::kPlain) continue;
+    const at::Tensor& tensor = value.toTensor();
+    int candidate = -1;
+    if (tensor.dim() < 2 || tensor.size(-1) != from->columns || (tensor.size(-2) != from->rows && tensor.size(-2) != 1)) continue;
+    if (lineage.Find(StorageOf(tensor), &candidate) != Stage::kNone) continue;
+    from->mask = Describe(tensor);
+    return;
+  }
+}
+
+spool::TensorDef Unflatten(const Candidate& from, const spool::TensorDef& flat, int64_t rows, int64_t width) noexcept {
+  spool::TensorDef def = flat;
+  if (from.heads == 0) return def;
+  def.rank = 4;
+  const int64_t sizes[4] = {from.batch, from.heads, rows, width};
+  int64_t stride = 1;
+  for (int i = 3; i >= 0; --i) {  // as the product sees them: contiguous per head
+    def.sizes[i] = sizes[i];
+    def.strides[i] = stride;
+    stride *= sizes[i];
+  }
+  return def;
+}
+
+}  // namespace
+
+StepEnd BeginProduct(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
+  StepEnd end;
+  const Inputs inputs = event.inputs();
+  const at::Tensor* const a = PlainAt(inputs, op.arguments.q);
+  const at::Tensor* const b = PlainAt(inputs, op.arguments.k);
+  if (a == nullptr || b == nullptr || a->dim() != 3 || b->dim() != 3) return end;
+  Lineage& lineage = state->lineage;
+  int candidate = -1;
+  for (const at::Tensor* const weights : {a, b}) {
+    if (lineage.Find(StorageOf(*weights), &candidate) != Stage::kWeights) continue;
+    const at::Tensor* const values = weights == a ? b : a;
+    Candidate& from = lineage.candidate(candidate);
+    // P (b, Sq, Sk) x V (b, Sk, Dv), or transposed.
+    const bool fits = weights->size(0) == a->size(0) && weights->numel() >= from.rows &&
+                      (values->size(1) == from.columns || values->size(2) == from.columns || weights->size(2) <= from.columns);
+    if (!fits) continue;
+    from.v = Describe(*values);
+    if (values->size(1) != weights->size(2)) std::swap(from.v.sizes[1], from.v.sizes[2]);
+    end.action = EndAction::kFinishCandidate;
+    end.candidate = candidate;
+    end.former = lineage.Descend(-1, Stage::kNone);
+    return end;
+  }
+  if (!MayBelongToAttention(*state)) return end;
+  const int space = MemorySpace(a->is_cuda() ? DeviceKind::kCuda : DeviceKind::kCpu, a->is_cuda() ? a->device().index() : 0);
+  if (!(a->is_cuda() || a->is_cpu()) || a->numel() == 0 || b->numel() == 0) return end;
+  const int fresh = lineage.Begin(&state->memory);
+  Candidate& from = lineage.candidate(fresh);
+  from.space = space;
+  from.rows = a->size(1);
+  from.columns = b->size(2);
+  from.score_elements = a->size(0) * from.rows * from.columns;
+  from.q = Describe(*a);
+  from.k = Describe(*b);
+  from.first_sequence = static_cast<int64_t>(at::sequence_number::peek());
+  from.start_ns = MonotonicNs();
+  if (!state->memory.Open(&from.meter, space, from.score_elements)) from.meter.space = -1;
+  if (op.arguments.q == 1) NoteMask(&from, inputs, lineage);  // baddbmm adds a mask on the way
+  end.action = EndAction::kRestoreWatch;
+  end.former = lineage.Descend(fresh, Stage::kScores);
+  return end;
+}
+
+StepEnd BeginSoftmax(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
+  StepEnd end;
+  const Inputs inputs = event.inputs();
+  const at::Tensor* const scores = PlainAt(inputs, 0);
+  if (scores == nullptr || scores->dim() < 3) return BeginStep(state, event);
+  Lineage& lineage = state->lineage;
+  int candidate = -1;
+  if (lineage.Find(StorageOf(*scores), &candidate) != Stage::kScores) return BeginStep(state, event);
+  Candidate& from = lineage.candidate(candidate);
+  if (inputs.size() > 1 && inputs[1].isInt()) {  // over keys, not over anything else
+    const int64_t dim = inputs[1].toInt();
+    if (dim != -1 && dim != scores->dim() - 1) return BeginStep(state, event);
+  }
+  if (!from.softmax_seen) {
+    AttachAfterFork();
+    from.softmax_seen = true;
+    from.softmax = op.name;
+    if (scores->dim() == 4) {
+      from.batch = scores->size(0);
+      from.heads = scores->size(1);
+      if (from.batch * from.heads * from.rows != from.score_elements / from.columns) from.heads = 0;
+    }
+    const Inside ours(state);
+    from.site = Where(&state->Caches().paths, state->compiled_depth > 0);
+  }
+  const char* const name = op.name;
+  if (name[0] != 0 && name[strlen(name) - 1] == '_') lineage.Promote(StorageOf(*scores));
+  end.action = EndAction::kRestoreWatch;
+  end.former = lineage.Descend(candidate, Stage::kWeights);
+  return end;
+}
+
+StepEnd BeginStep(ThreadState* state, const at::RecordFunction& event) {
+  StepEnd end;
+  const Inputs inputs = event.inputs();
+  Lineage& lineage = state->lineage;
+  for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
+    int candidate = -1;
+    const Stage stage = FindInput(lineage, inputs[i], &candidate);
+    if (stage == Stage::kNone) continue;
+    if (stage == Stage::kScores) NoteMask(&lineage.candidate(candidate), inputs, lineage);
+    end.action = EndAction::kRestoreWatch;
+    end.former = lineage.Descend(candidate, stage);
+    return end;
+  }
+  return end;
+}
+
+void FinishCandidate(ThreadState* state, int index) {
+  Lineage& lineage = state->lineage;
+  Candidate& from = lineage.candidate(index);
+  if (!from.live || !from.softmax_seen) return;
+  CallRecord record;
+  record.site = from.site;
+  record.phase = ForwardPhase(*state);
+  record.op = from.site.flex ? "flex_attention" : "hand-written";
+  record.backend = from.site.flex ? Backend::kFlexDense : Backend::kEager;
+  record.path_kind = PathKind::kDense;
+  record.kernel_op = from.softmax;
+  if (at::GradMode::is_enabled()) record.flags |= spool::kGradMode;
+  if (c10::InferenceMode::is_enabled()) record.flags |= spool::kInference;
+  const int64_t width = from.q.sizes[2];
+  record.q = Unflatten(from, from.q, from.rows, width);
+  record.k = Unflatten(from, from.k, from.columns, width);
+  if (from.heads == 0) std::swap(record.k.sizes[1], record.k.sizes[2]);  // the product saw K transposed
+  record.v = Unflatten(from, from.v, from.columns, from.v.sizes[2]);
+  record.mask = from.mask;
+  if (from.mask.present != 0) {
+    record.mask_kind = from.mask.dtype == Dtype::kBool ? MaskKind::kBool : MaskKind::kFloat;
+    record.mask_bytes = BytesOf(from.mask);
+  }
+  record.space = from.space;
+  record.host_ns = ElapsedSince(from.start_ns);
+  if (from.meter.space >= 0) {
+    record.peak_bytes = from.meter.Peak();
+    record.kept_bytes = state->memory.net[from.space] - from.meter.start_net;
+    record.score_bytes = from.meter.score_bytes;
+    record.allocated_bytes = state->memory.Gross(from.meter);
+    if (state->backward.open && state->backward.meter.space == from.space) {
+      state->backward.meter.nested_gross += record.allocated_bytes;
+    }
+  }
+  const int64_t first = from.first_sequence;
+  const int64_t elements = from.score_elements;
+  lineage.Drop(index, &state->memory);
+  const Inside ours(state);
+  const auto end = static_cast<int64_t>(at::sequence_number::peek());
+  CommitForward(state, record, first, (record.flags & spool::kGradMode) != 0 ? end : -1, elements);
+}
+
+}  // namespace attntrace

@@ -1,0 +1,77 @@
+#include "collectors/lineage.h"
+
+namespace attntrace {
+
+int Lineage::Begin(ThreadMemory* memory) noexcept {
+  int oldest = 0;
+  for (int i = 0; i < kCandidates; ++i) {
+    if (!candidates_[i].live) {
+      oldest = i;
+      break;
+    }
+    if (candidates_[i].born < candidates_[oldest].born) oldest = i;
+  }
+  if (candidates_[oldest].live) Drop(oldest, memory);
+  candidates_[oldest] = Candidate{};
+  candidates_[oldest].live = true;
+  candidates_[oldest].born = ++products_;
+  return oldest;
+}
+
+Stage Lineage::Find(const void* data, int* candidate) const noexcept {
+  if (data == nullptr) return Stage::kNone;
+  for (const Block& block : block_) {
+    if (block.data == data) {
+      *candidate = block.candidate;
+      return block.stage;
+    }
+  }
+  return Stage::kNone;
+}
+
+Lineage::Watch Lineage::Descend(int candidate, Stage stage) noexcept {
+  const Watch former = watch_;
+  watch_ = {candidate, stage};
+  return former;
+}
+
+void Lineage::Promote(const void* data) noexcept {
+  for (Block& block : block_) {
+    if (block.data == data) block.stage = Stage::kWeights;
+  }
+}
+
+void Lineage::Drop(int candidate, ThreadMemory* memory) noexcept {
+  memory->Close(&candidates_[candidate].meter);
+  candidates_[candidate].live = false;
+  for (Block& block : block_) {
+    if (block.data != nullptr && block.candidate == candidate) {
+      block = {};
+      --blocks_;
+    }
+  }
+}
+
+void Lineage::OnAllocate(const void* data, int64_t bytes, int space) noexcept {
+  OnFree(data);  // the address may have been freed by another thread
+  if (watch_.candidate < 0) return;
+  const Candidate& from = candidates_[watch_.candidate];
+  // At least two bytes an element: smaller blocks are reductions, and bool masks carry no scores.
+  if (!from.live || from.space != space || bytes < from.score_elements * 2) return;
+  Block& at = block_[next_block_];
+  next_block_ = (next_block_ + 1) % kBlocks;
+  if (at.data == nullptr) ++blocks_;
+  at = {data, static_cast<int8_t>(watch_.candidate), watch_.stage};
+}
+
+void Lineage::OnFree(const void* data) noexcept {
+  if (blocks_ == 0) return;
+  for (Block& block : block_) {
+    if (block.data == data) {
+      block = {};
+      --blocks_;
+    }
+  }
+}
+
+}  // namespace attntrace

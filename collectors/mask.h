@@ -1,0 +1,17 @@
+// What a mask says: read from its memory, so that "this mask is plain causal" is an observation.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "tracer/spool/words.h"
+
+namespace attntrace {
+
+// For a CPU mask of bool or floating point whose last two dimensions are (rows, columns). Larger than kMaxElements: kUnread.
+// Bool: true attends. Float: 0 attends, a large negative number or -inf does not, anything else is a bias (kOther).
+inline constexpr int64_t kMaxMaskElements = int64_t{1} << 26;
+MaskContent ReadMask(const at::Tensor& mask) noexcept;
+
+}  // namespace attntrace

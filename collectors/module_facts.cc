@@ -1,0 +1,193 @@
+#include "collectors/module_facts.h"
+
+#include <cstring>
+
+#include "collectors/thread_caches.h"
+
+namespace attntrace {
+namespace {
+
+using namespace python;
+
+bool StartsWith(const std::string& text, const char* prefix) noexcept { return text.compare(0, strlen(prefix), prefix) == 0; }
+
+void* ModuleType() noexcept {  // torch.nn.Module, once it is there
+  static void* type = nullptr;
+  if (type == nullptr) {
+    Object* const module = LoadedModule("torch.nn.modules.module");
+    if (module != nullptr) type = OwnAttribute(module, "Module");
+  }
+  return type;
+}
+
+bool IsModule(Object* object) noexcept {
+  void* const type = ModuleType();
+  return type != nullptr && object != nullptr && Py().PyType_IsSubtype(TypeOf(object), type) != 0;
+}
+
+// Softmax, Dropout, Linear, ...: steps of an attention, not the attention. nn.MultiheadAttention and the Transformer layers are.
+bool IsBuildingBlock(Object* module) noexcept {
+  const std::string home = TypeModule(TypeOf(module));
+  if (!StartsWith(home, "torch.nn.modules.")) return false;
+  return home != "torch.nn.modules.transformer" && TypeName(TypeOf(module)) != "MultiheadAttention";
+}
+
+Ref VariableNames(Object* frame) noexcept {
+  const Ref code(Py().PyFrame_GetCode(frame));
+  Ref names(Py().PyObject_GetAttrString(code.get(), "co_varnames"));
+  if (!names) Py().PyErr_Clear();
+  return names;
+}
+
+Ref LocalByName(Object* frame, const char* name) noexcept {
+  const int index = LocalIndex(frame, name);
+  return index < 0 ? Ref() : Local(frame, index, name);
+}
+
+bool FirstVariableIs(Object* frame, const char* name) noexcept { return LocalIndex(frame, name) == 0; }
+
+spool::TriState Truth(Object* value) noexcept {
+  if (value == nullptr || TypeOf(value) != Py().bool_type) return spool::TriState::kUnknown;
+  return value == Py().true_object ? spool::TriState::kYes : spool::TriState::kNo;
+}
+
+bool IsTrue(Object* value) noexcept { return value != nullptr && value == Py().true_object; }
+
+void ReadSelection(Object* module, ModuleFacts* facts) noexcept {
+  Object* const config = OwnAttribute(module, "config");
+  if (config == nullptr || config == Py().none) return;
+  // A Transformers configuration has `_attn_implementation` as a property of its class and the value beside it (4.48 to 5.x).
+  if (ClassAttribute(TypeOf(config), "_attn_implementation") == nullptr &&
+      OwnAttribute(config, "_attn_implementation_internal") == nullptr) {
+    return;
+  }
+  facts->config_class = TypeName(TypeOf(config));
+  Object* const value = OwnAttribute(config, "_attn_implementation_internal");
+  facts->selection_state = IsString(value) ? spool::SelectionState::kSet : spool::SelectionState::kUnset;
+  facts->selection = Text(value);
+  for (const char* const name : {"output_attentions", "_output_attentions"}) {
+    if (IsTrue(OwnAttribute(config, name))) facts->output_attentions = "config";
+  }
+}
+
+// `output_attentions=True` as an argument of any frame from the attention outwards.
+bool AskedForAttentions(Object* const* frames, int count) noexcept {
+  for (int i = 0; i < count && i < 24; ++i) {
+    if (IsTrue(LocalByName(frames[i], "output_attentions").get())) return true;
+    const Ref arguments = LocalByName(frames[i], "kwargs");
+    if (arguments && TypeOf(arguments.get()) == Py().dict_type &&
+        IsTrue(Py().PyDict_GetItemString(arguments.get(), "output_attentions"))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string MaskType(Object* frame) noexcept {
+  for (const char* const name : {"attention_mask", "attn_mask", "mask"}) {
+    if (LocalIndex(frame, name) < 0) continue;
+    const Ref value = LocalByName(frame, name);
+    if (!value) continue;
+    return value.get() == Py().none ? "None" : TypeName(TypeOf(value.get()));
+  }
+  return {};
+}
+
+// The function object is not reachable from a frame before 3.11's internals; its module and qualified name are enough.
+std::string FunctionOfFrame(Object* frame) noexcept {
+  const Ref code(Py().PyFrame_GetCode(frame));
+  Ref name(Py().PyObject_GetAttrString(code.get(), "co_qualname"));
+  if (!name) {
+    Py().PyErr_Clear();
+    name = Ref(Py().PyObject_GetAttrString(code.get(), "co_name"));
+  }
+  const Ref globals(Py().PyFrame_GetGlobals != nullptr ? Py().PyFrame_GetGlobals(frame)
+                                                       : Py().PyObject_GetAttrString(frame, "f_globals"));
+  const std::string home = globals ? Text(Py().PyDict_GetItemString(globals.get(), "__name__")) : std::string();
+  return home + ":" + (name ? Text(name.get()) : std::string());
+}
+
+}  // namespace
+
+int LocalIndex(Object* frame, const char* name) noexcept {
+  const Ref names = VariableNames(frame);
+  if (!names) return -1;
+  const intptr_t count = Py().PyTuple_Size(names.get());
+  for (intptr_t i = 0; i < count; ++i) {
+    const char* const text = Py().PyUnicode_AsUTF8(Py().PyTuple_GetItem(names.get(), i));
+    if (text != nullptr && strcmp(text, name) == 0) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Ref ModuleOfFrame(Object* frame) noexcept { return Local(frame, 0, "self"); }
+
+uint64_t ModuleState(Object* module) noexcept {
+  static Object* const training = Py().PyUnicode_InternFromString("training");
+  static Object* const config_name = Py().PyUnicode_InternFromString("config");
+  static Object* const selection = Py().PyUnicode_InternFromString("_attn_implementation_internal");
+  const Ref own(Py().PyObject_GenericGetDict(module, nullptr));
+  if (!own) {
+    Py().PyErr_Clear();
+    return 0;
+  }
+  uint64_t state = reinterpret_cast<uintptr_t>(Py().PyDict_GetItem(own.get(), training));
+  Object* const config = Py().PyDict_GetItem(own.get(), config_name);
+  if (config == nullptr || config == Py().none) return state;
+  const Ref fields(Py().PyObject_GenericGetDict(config, nullptr));
+  if (!fields) {
+    Py().PyErr_Clear();
+    return state;
+  }
+  return Mix(state, reinterpret_cast<uintptr_t>(Py().PyDict_GetItem(fields.get(), selection)));
+}
+
+int FindModuleFrame(Object* const* frames, int count) noexcept {
+  if (!LocalsReadable()) return -1;
+  for (int i = 0; i < count; ++i) {
+    if (!FirstVariableIs(frames[i], "self")) continue;
+    const Ref self = ModuleOfFrame(frames[i]);
+    if (self && IsModule(self.get()) && !IsBuildingBlock(self.get())) return i;
+  }
+  return -1;
+}
+
+ModuleFacts ReadModuleFacts(Object* const* frames, int count, int module_frame) noexcept {
+  ModuleFacts facts;
+  const Ref module = ModuleOfFrame(frames[module_frame]);
+  if (!module || !IsModule(module.get())) return facts;
+  facts.class_name = TypeName(TypeOf(module.get()));
+  facts.class_module = TypeModule(TypeOf(module.get()));
+  facts.is_causal = Truth(PlainAttribute(module.get(), "is_causal"));
+  facts.training = Truth(PlainAttribute(module.get(), "training"));
+  for (const char* const name : {"layer_idx", "layer_id", "layer_index", "layer_number"}) {
+    Object* const layer = OwnAttribute(module.get(), name);
+    if (layer != nullptr && TypeOf(layer) == Py().long_type) {
+      facts.layer = static_cast<int32_t>(Py().PyLong_AsLong(layer));
+      break;
+    }
+  }
+  ReadSelection(module.get(), &facts);
+  // Transformers' contract: attention_function(module, query, key, value, attention_mask, ...).
+  int function_frame = -1;
+  for (int i = module_frame - 1; i >= 0; --i) {
+    if (FirstVariableIs(frames[i], "module") && LocalByName(frames[i], "module").get() == module.get()) {
+      function_frame = i;
+      break;
+    }
+  }
+  if (function_frame >= 0) facts.function = FunctionOfFrame(frames[function_frame]);
+  facts.attention_mask = MaskType(frames[function_frame >= 0 ? function_frame : module_frame]);
+  for (int i = count - 1; i >= module_frame; --i) {
+    if (!FirstVariableIs(frames[i], "self")) continue;
+    const Ref self = ModuleOfFrame(frames[i]);
+    if (self && IsModule(self.get())) {
+      facts.model_class = TypeName(TypeOf(self.get()));
+      break;
+    }
+  }
+  if (facts.output_attentions.empty() && AskedForAttentions(frames, count)) facts.output_attentions = "argument";
+  return facts;
+}
+
+}  // namespace attntrace

@@ -1,0 +1,39 @@
+// What a program knows about an attention call, read from its frames at the first call of a variant: the module and its class, its
+// layer, its configuration's selection, the attention function, the type of the mask.
+//
+// Needs the GIL. Only reads dictionaries and local variables; see python_api.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "collectors/python_api.h"
+#include "tracer/spool/format.h"
+
+namespace attntrace {
+
+struct ModuleFacts {
+  std::string class_name, class_module, config_class, selection, function, output_attentions, model_class, attention_mask;
+  spool::SelectionState selection_state = spool::SelectionState::kNotAttention;
+  spool::TriState is_causal = spool::TriState::kUnknown;
+  spool::TriState training = spool::TriState::kUnknown;
+  int32_t layer = -1;
+};
+
+// Index into `frames` (innermost first, strong references held by the caller) of the frame that runs the attention module: the
+// innermost one whose `self` is a torch.nn.Module and not one of PyTorch's own building blocks. -1 where there is none.
+int FindModuleFrame(python::Object* const* frames, int count) noexcept;
+
+// The module object of that frame, for telling layers apart by address; null where it cannot be read.
+python::Ref ModuleOfFrame(python::Object* frame) noexcept;
+
+// What may change between two calls of one module without a change of its call path (training mode, the selection), as a hash that
+// is cheap enough for every call.
+uint64_t ModuleState(python::Object* module) noexcept;
+
+ModuleFacts ReadModuleFacts(python::Object* const* frames, int count, int module_frame) noexcept;
+
+// Runs through `code.co_varnames`: index of a local variable, -1 if it has none of that name.
+int LocalIndex(python::Object* frame, const char* name) noexcept;
+
+}  // namespace attntrace

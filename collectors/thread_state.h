@@ -1,0 +1,101 @@
+// Everything the agent knows about one thread. Used by that thread only, but for the list that the end of the process walks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collectors/call_path.h"
+#include "collectors/forwards.h"
+#include "collectors/lineage.h"
+#include "collectors/memory.h"
+#include "collectors/variants.h"
+
+namespace attntrace {
+
+// An attention call between its operator's start and end.
+struct OpenCall {
+  bool open = false;
+  const void* event = nullptr;  // the RecordFunction that opened it
+  CallRecord record;
+  Meter meter;
+  uint64_t start_ns = 0;
+  int64_t first_sequence = -1;
+  std::vector<GateText> gates;
+  bool gates_taken = false;
+  bool rows_first = false;
+  MaskContent content_now = MaskContent::kUnread;
+};
+
+// The backward of one forward call: the autograd nodes of its range that run one after another.
+struct OpenBackward {
+  bool open = false;
+  ForwardCall forward;
+  uint64_t forward_thread = 0;
+  Meter meter;
+  uint64_t start_ns = 0;
+  Backend backend = Backend::kUnknown;
+  bool softmax = false;
+  char node[64] = "";
+  // As of the end of its newest node: what follows is not its own.
+  int64_t peak_bytes = 0, kept_bytes = 0;
+  uint64_t gross = 0, end_ns = 0;
+};
+
+struct BackwardNode {  // open BACKWARD scopes of this thread
+  int64_t sequence = -1;
+  uint64_t forward_thread = 0;
+  int inside = 0;  // attention backwards seen in it that match calls inside one compiled function
+  bool attention = false;
+};
+
+struct CallCaches {  // only for threads that call attention
+  PathCaches paths;
+  VariantCaches variants;
+  DirectMapped<uint32_t, 512> looks;  // how often a signature's inputs were seen
+};
+
+struct ThreadState {
+  static constexpr int kMaxNodes = 16;
+
+  uint32_t id = 0;  // kThread record
+  uint64_t torch_thread = 0;
+  bool inside = false;  // in code of ours: events of our own operators are not the program's
+  ThreadMemory memory;
+  Lineage lineage;
+  OpenCall call;
+  OpenBackward backward;
+  BackwardNode nodes[kMaxNodes];
+  int node_depth = 0;
+  int engine_depth = 0;    // open "evaluate_function" events of the autograd engine
+  int compiled_depth = 0;  // open compiled regions
+  int64_t compiled_function = -1;  // sequence number of the compiled autograd function that runs now
+  std::unique_ptr<CallCaches> caches;
+
+  CallCaches& Caches() {
+    if (caches == nullptr) caches = std::make_unique<CallCaches>();
+    return *caches;
+  }
+};
+
+// This thread's state, made at first use; null on a thread whose locals are already destroyed, and when there is no memory.
+ThreadState* CurrentThread() noexcept;
+// Needs the state; defines the kThread record at first use.
+uint32_t ThreadId(ThreadState* state) noexcept;
+
+// For the end of the process, when other threads may still run: every state that was ever made.
+void VisitThreads(void (*visit)(ThreadState*)) noexcept;
+
+class Inside {  // marks code of ours; nests
+ public:
+  explicit Inside(ThreadState* state) noexcept : state_(state), former_(state->inside) { state->inside = true; }
+  ~Inside() { state_->inside = former_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  ThreadState* state_;
+  bool former_;
+};
+
+}  // namespace attntrace
