@@ -28,12 +28,6 @@ bool AnythingTraced(const Report& report) {
                      [](const Process& process) { return process.tracing() == "traced"; });
 }
 
-std::string WhyUntraced(const FinishRequest& request) {
-  if (!request.untraced_reason.empty()) return request.untraced_reason;
-  if (!request.facts.untraced.empty()) return request.facts.untraced.front().reason;
-  return "no process loaded PyTorch";
-}
-
 // The summary, and as the very last line the one made for scripts.
 void PrintSummary(const Report& report, const std::string& path, const OptionValues& options) {
   const std::string last = SummaryLine(report, path);
@@ -55,15 +49,20 @@ void PrintSummary(const Report& report, const std::string& path, const OptionVal
 }  // namespace
 
 absl::StatusOr<Finished> Finish(const FinishRequest& request, const OptionValues& options) {
-  absl::StatusOr<SpoolFolder> folder = ReadSpoolFolder(request.folder);
-  if (!folder.ok()) return folder.status();
+  const absl::StatusOr<SpoolFolder> found = ReadSpoolFolder(request.folder);
+  if (!found.ok() && request.unreadable.empty()) return found.status();
+  const SpoolFolder folder = found.ok() ? *found : SpoolFolder();
   Finished finished;
-  const std::vector<pid_t> running = StillRunning(folder->processes, kGraceMs);
+  const std::vector<pid_t> running = StillRunning(folder.processes, kGraceMs);
   finished.running = !running.empty();
 
   FinishRequest asked = request;
-  asked.facts.untraced = folder->untraced;
-  absl::StatusOr<Report> report = DecodeSpools(folder->spools, asked.facts);
+  asked.facts.untraced = folder.untraced;
+  if (!request.unreadable.empty()) {
+    for (const TracedProcess& process : folder.processes) asked.facts.untraced.push_back({process.pid, request.unreadable});
+  }
+  absl::StatusOr<Report> report =
+      DecodeSpools(request.unreadable.empty() ? folder.spools : std::vector<std::string>(), asked.facts);
   if (!report.ok()) return report.status();
   RunRules(&*report);
   finished.findings = std::any_of(report->findings().begin(), report->findings().end(), IsWorthFailing);
@@ -77,7 +76,10 @@ absl::StatusOr<Finished> Finish(const FinishRequest& request, const OptionValues
     Say(absl::StrCat("still running and reported as far as they got: pid ", absl::StrJoin(running, ", "),
                      "; once they have ended: attntrace recover -f ", request.folder));
   }
-  if (!options.Flag("quiet") && !AnythingTraced(*report)) Say(absl::StrCat("nothing was traced: ", WhyUntraced(asked)));
+  // A process that has PyTorch and no agent is in the report, with the reason; this case is not.
+  if (!options.Flag("quiet") && asked.facts.untraced.empty() && !AnythingTraced(*report)) {
+    Say("nothing was traced: no process loaded PyTorch");
+  }
   PrintSummary(*report, finished.written ? request.report_path : "", options);
   return finished;
 }

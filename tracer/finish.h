@@ -14,8 +14,8 @@ struct FinishRequest {
   std::string report_path;  // to write; as the user gave it
   RunFacts facts;
   bool force = false;  // overwrite
-  // Why nothing can have been traced although the program ran; empty: the launcher knows of no reason.
-  std::string untraced_reason = "";
+  // Not empty: why the spools cannot be read. The report is then made without them, and says so.
+  std::string unreadable = "";
 };
 
 struct Finished {

@@ -14,11 +14,13 @@ namespace {
 using K = OptionKind;
 using R = OptionReader;
 
+constexpr size_t kHelpColumn = 28, kHelpWidth = 100;
+
 // An entry is here only if something acts on it.
 constexpr OptionSpec kTable[] = {
     {"output", 'o', K::kText, "FILE", "", 0, 0, R::kLauncher,
      "report file, or a folder for it; %h is the host, %p the process id, %r the rank, %% a percent sign "
-     "(standard: attntrace-<script>.%p[.rank%r].attn here)"},
+     "(standard: attntrace-<script>.<pid>[.rank<N>].attn here)"},
     {"force", 'f', K::kFlag, "", "0", 0, 0, R::kLauncher, "overwrite the report file"},
     {"quiet", 'q', K::kFlag, "", "0", 0, 0, R::kLauncher, "of the summary print only the SUMMARY line"},
     {"verbose", 'v', K::kFlag, "", "0", 0, 0, R::kLauncher, "more detail in the summary, and what the launcher set up"},
@@ -146,10 +148,20 @@ std::string OptionHelp() {
                                   "=key=value:key=value.\nThose marked * are read inside the traced program.\n");
   for (const OptionSpec& spec : kTable) {
     const std::string name = absl::StrCat(spec.key, "=", spec.kind == K::kFlag ? absl::string_view("0|1") : spec.value);
-    char line[64];
-    std::snprintf(line, sizeof line, "  %c %-26s ", spec.reader == R::kAgent ? '*' : ' ', name.c_str());
-    absl::StrAppend(&text, line, spec.help);
-    if (spec.kind != K::kText && spec.kind != K::kFlag) absl::StrAppend(&text, " (standard: ", spec.standard, ")");
+    const bool has_standard = spec.kind == K::kNumber || spec.kind == K::kChoice;
+    const std::string help = absl::StrCat(spec.help, has_standard ? absl::StrCat(" (standard: ", spec.standard, ")") : "");
+    char start[64];
+    std::snprintf(start, sizeof start, "  %c %-24s", spec.reader == R::kAgent ? '*' : ' ', name.c_str());
+    text += start;
+    size_t column = kHelpColumn;
+    for (absl::string_view word : absl::StrSplit(help, ' ')) {
+      if (column > kHelpColumn && column + 1 + word.size() > kHelpWidth) {
+        absl::StrAppend(&text, "\n", std::string(kHelpColumn, ' '));
+        column = kHelpColumn;
+      }
+      absl::StrAppend(&text, " ", word);
+      column += 1 + word.size();
+    }
     text += '\n';
   }
   return text;

@@ -1,7 +1,12 @@
 #include "tracer/run_record.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -11,11 +16,11 @@
 #include "tracer/spool/names.h"
 
 namespace attntrace {
-
-// Arguments and paths are bytes, JSON is UTF-8: each byte of a text that is not UTF-8 is stored as a code point, and marked.
 namespace {
 
 using Json = nlohmann::json;
+
+// Arguments and paths are bytes, JSON is UTF-8: a text that is not UTF-8 is stored as {"bytes": [numbers]}.
 
 bool IsUtf8(const std::string& text) {
   try {
@@ -37,6 +42,17 @@ std::string FromBytes(const Json& json) {
   std::string text;
   for (const Json& byte : json.at("bytes")) text += static_cast<char>(byte.get<int>());
   return text;
+}
+
+bool WriteText(const std::string& path, const std::string& text) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                     ftruncate(file, static_cast<off_t>(text.size())) == 0;
+  const int error = errno;
+  close(file);
+  errno = error;
+  return whole;
 }
 
 }  // namespace
@@ -86,13 +102,13 @@ absl::Status WriteRunRecord(const std::string& folder, const RunRecord& record) 
   // Replaced as a whole: a launcher killed in mid-write must not leave a folder that recover cannot read.
   const std::string path = absl::StrCat(folder, "/", names::kRunFile);
   const std::string fresh = path + ".new";
-  std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
-  file << RunRecordToJson(record);
-  file.close();
-  if (!file || std::rename(fresh.c_str(), path.c_str()) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-  }
-  return absl::OkStatus();
+  const std::string text = RunRecordToJson(record);
+  if (WriteText(fresh, text) && std::rename(fresh.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  const int error = errno;
+  std::remove(fresh.c_str());
+  // On a full disk the file's own block can still be written.
+  if (error == ENOSPC && std::filesystem::exists(path) && WriteText(path, text)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
 }
 
 absl::StatusOr<RunRecord> ReadRunRecord(const std::string& folder) {

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "report/writers/writers.h"
 #include "tracer/arguments.h"
 #include "tracer/command.h"
 #include "tracer/environment.h"
@@ -137,15 +136,18 @@ absl::StatusOr<Result> Trace(const CommandLine& line, const OptionValues& option
   record.kept = options.Flag("keep-spool");
   const absl::Status recorded = WriteRunRecord(*folder, record);  // on a full disk the first one must do
 
-  const absl::StatusOr<Finished> finished = Finish(
-      {.folder = *folder, .report_path = *report_path, .facts = FactsOf(record), .force = options.Flag("force")}, options);
+  FinishRequest request = {
+      .folder = *folder, .report_path = *report_path, .facts = FactsOf(record), .force = options.Flag("force")};
+  absl::StatusOr<Finished> finished = Finish(request, options);
   if (!finished.ok()) {
-    Say(absl::StrCat(finished.status().message(), "; the spools are kept in ", *folder));
-    std::fprintf(stderr, "%s\n", SummaryLine(Report(), "").c_str());  // scripts count on a last line
-    return ResultOf(*end, options, false);
+    request.unreadable = std::string(finished.status().message());
+    Say(absl::StrCat(request.unreadable, "; the spools are kept in ", *folder));
+    finished = Finish(request, options);
+  } else if (finished->written && !finished->running && !record.kept) {
+    RemoveSpoolFolder(*folder);
   }
-  if (finished->written && !finished->running && !record.kept) RemoveSpoolFolder(*folder);
-  return ResultOf(*end, options, finished->findings);
+  if (!finished.ok()) Say(finished.status().message());
+  return ResultOf(*end, options, finished.ok() && finished->findings);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "tests/unit/catch.h"
@@ -64,7 +65,9 @@ TEST_CASE("only what the agent reads is passed on") {
 }
 
 TEST_CASE("help has every key, and the table is sound") {
-  const std::string help = OptionHelp();
+  std::string help = OptionHelp();
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(help, '\n'))) CHECK(line.size() <= 100);
+  absl::RemoveExtraAsciiWhitespace(&help);
   std::set<std::string> keys;
   std::set<char> letters;
   for (const OptionSpec& spec : OptionTable()) {
