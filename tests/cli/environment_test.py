@@ -1,6 +1,7 @@
 """The environment of the traced program: the user's own, and ours; settings by variable and by option."""
 
 import os
+import re
 import shutil
 import sys
 
@@ -43,7 +44,7 @@ class Environment(Case):
         self.assertEqual(self.here(), [])
         overview = self.run_it("--help").stdout
         options = self.run_it("run", "--help").stdout
-        keys = [line.split("=")[0].strip(" *") for line in listed.stdout.splitlines() if line.startswith("  ")]
+        keys = re.findall(r"^  [ *] ([a-z-]+)=", listed.stdout, re.MULTILINE)
         self.assertIn("error-exitcode", keys)
         for key in keys:
             self.assertIn(key, overview)
