@@ -14,7 +14,8 @@ struct AttntraceHooks {
 
   // One allocation (bytes > 0) or free (bytes < 0) of tensor storage. Called on any thread, perhaps under PyTorch's
   // allocator lock: count and return; no allocation through PyTorch, no Python, no CUDA. `device_type` is c10::DeviceType
-  // (0 CPU, 1 CUDA). `total_allocated` is the allocator's own live figure, 0 for the CPU.
+  // (0 CPU, 1 CUDA). `total_allocated` is the allocator's own live figure. A null pointer: a sum over what other threads
+  // reported while the agent was starting.
   void (*memory)(void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type,
                  int8_t device_index);
 
@@ -24,7 +25,8 @@ struct AttntraceHooks {
   // A PEP 578 audit event that the preload lets through (sys.excepthook). GIL held. `args` is a PyObject* tuple.
   void (*audit)(const char* event, void* args);
 
-  // The process is about to leave main or exit normally; called once.
+  // The process exits normally, in Python after the interpreter's finalisation; called once. A forked child that exits normally
+  // calls it too, in its own copy of the agent.
   void (*at_exit)();
 };
 
