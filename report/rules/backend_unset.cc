@@ -58,7 +58,7 @@ void Judge(const Report& report, const Variant& variant, Finding* finding) {
   if (mask == "BlockMask") absl::StrAppend(&text, "; only a flex implementation takes the BlockMask that was passed");
   if (mask == "None" && module.is_causal() == "yes") absl::StrAppend(&text, "; sdpa applies the causal mask by itself");
   AddAdvice(finding, text, absl::StrCat("config._attn_implementation = \"", choice, "\""));
-  AddAdvice(finding, "or build the layers inside a PreTrainedModel, whose constructor selects one");
+  AddAdvice(finding, "build the layers inside a PreTrainedModel, whose constructor selects one");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ void CheckCausalMaskLost(const Report& report, std::vector<Finding>* findings) {
                       " With no implementation selected, Transformers builds no mask and runs eager, which ignores is_causal.");
       AddAdvice(
           &finding,
-          absl::StrCat("select an implementation on the ", module.config_class().empty() ? "config" : module.config_class(),
+          absl::StrCat("select an implementation on ", module.config_class().empty() ? "the config" : module.config_class(),
                        " before the layers are built; sdpa applies is_causal by itself"),
           "config._attn_implementation = \"sdpa\"");
     } else if (first.backend() == "eager") {

@@ -107,7 +107,7 @@ Finding Describe(const Cause& cause) {
     finding.add_variants(variant->id());
     layers.insert(variant->layers().begin(), variant->layers().end());
     AddGates(*variant, &gates, &finding);
-    score = std::max(score, variant->score_bytes());
+    if (variant->path() == "dense") score = std::max(score, variant->score_bytes());
     if (variant->phase() == "backward") {
       finding.set_backward_calls(finding.backward_calls() + variant->count());
       finding.set_backward_peak_bytes(std::max(finding.backward_peak_bytes(), variant->peak_bytes()));

@@ -92,7 +92,7 @@ void Judge(const Report& report, const Variant& variant, Reason reason, Finding*
           "keep what it is guarded on the same from call to call: lengths, mask_mod and score_mod objects, requires_grad; "
           "or let lengths vary",
           "flex_attention = torch.compile(flex_attention, dynamic=True)");
-      AddAdvice(finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
+      AddAdvice(finding, "raise the limit", "torch._dynamo.config.recompile_limit = 64");
       break;
     case Reason::kGraphBreak:
       absl::StrAppend(&why, "a torch.compile further out does not reach this call: the graph breaks above it.");

@@ -16,7 +16,7 @@ void AdviseDropout(const Variant& variant, Finding* finding) {
   } else {
     AddAdvice(finding, "pass no dropout", "dropout_p=0.0");
   }
-  AddAdvice(finding, "or move the dropout to the attention's output, which is Sq x D and not Sq x Sk");
+  AddAdvice(finding, "move the dropout to the attention's output, which is Sq x D and not Sq x Sk");
 }
 
 void AdviseHeadDims(const Variant& variant, Finding* finding) {
@@ -106,7 +106,7 @@ void Advise(const Refusal& refusal, const Variant& variant, const Environment& e
       return AddAdvice(finding, "skip the call when there is nothing to attend to; it stores nothing of note");
     case GateKind::kMaskGrad:
       AddAdvice(finding, "detach the mask where it is not learned", "attn_mask=mask.detach()");
-      return AddAdvice(finding, "or, where the bias is learned, add it in a score_mod of a compiled flex_attention");
+      return AddAdvice(finding, "where the bias is learned, add it in a score_mod of a compiled flex_attention");
     case GateKind::kMaskShape:
       return AddAdvice(finding, "give the mask four dimensions, each of the call's size or 1", "attn_mask=mask[:, None]");
     case GateKind::kMask:

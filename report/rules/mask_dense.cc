@@ -40,13 +40,12 @@ void Judge(const Variant& variant, Finding* finding) {
     what = "It hides padding only: every query has the same row.";
     AddAdvice(finding, "pass one row for all queries; it broadcasts and takes Sk values instead of Sq x Sk",
               "attn_mask=keep[:, None, None, :]");
-    AddAdvice(finding, "or drop the padding: varlen_attn, flash-attn's varlen functions, or nested jagged tensors");
+    AddAdvice(finding, "drop the padding: varlen_attn, flash-attn's varlen functions, or nested jagged tensors");
   } else if (content == "causal-padding") {
     what = "It is causal with padding.";
     AddAdvice(finding, "where the padding is on the right, is_causal alone gives the same result for every real token",
               "attn_mask=None, is_causal=True");
-    AddAdvice(finding,
-              "or drop the padding (varlen, nested jagged tensors), or use a BlockMask with a compiled flex_attention");
+    AddAdvice(finding, "drop the padding (varlen, nested jagged tensors), or use a BlockMask with a compiled flex_attention");
   } else if (content == "other") {
     what = "It is neither causal nor padding.";
     AddAdvice(finding, "a pattern that can be computed from positions fits a BlockMask with a compiled flex_attention");

@@ -74,7 +74,7 @@ void CheckRecomputeDiffers(const Report& report, std::vector<Finding>* findings)
         "may differ between the two, and the memory that checkpointing saves may come back."));
     AddAdvice(&finding, "put what selects the backend inside the checkpointed function, so that the recompute sees it too",
               "def block(x):\n    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):\n        return layer(x)");
-    AddAdvice(&finding, "or have checkpoint restore it", "checkpoint(block, x, use_reentrant=False, context_fn=contexts)");
+    AddAdvice(&finding, "have checkpoint restore it", "checkpoint(block, x, use_reentrant=False, context_fn=contexts)");
     findings->push_back(std::move(finding));
   }
 }

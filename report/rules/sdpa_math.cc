@@ -1,4 +1,6 @@
 // sdpa-math: SDPA ran the math backend, which stores the scores.
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/rules/gates.h"
@@ -20,10 +22,12 @@ std::string KindsKey(const Variant& variant) {
 
 std::string Why(const Variant& variant, const std::vector<Refusal>& refusals, bool by_request) {
   std::vector<std::string> words;
-  bool dropout = false;
+  bool dropout = false, several = false;
+  std::set<std::string> backends;
   for (const Refusal& refusal : refusals) {
     words.push_back(InWords(refusal, variant));
     dropout |= refusal.kind == GateKind::kDropout;
+    for (const std::string& backend : refusal.backends) several |= !backends.insert(backend).second;
   }
   std::string why = absl::StrJoin(words, "; ");
   if (by_request) why = absl::StrCat("By request: every fused backend was switched off. ", why);
@@ -31,6 +35,7 @@ std::string Why(const Variant& variant, const std::vector<Refusal>& refusals, bo
     why = words.empty() ? "What ruled the fused backends out was not read."
                         : absl::StrCat("What ruled the fused backends out was not read; the call shows: ", why);
   }
+  if (several && !by_request) absl::StrAppend(&why, ". A backend runs once all of its refusals are gone");
   if (dropout) absl::StrAppend(&why, ". Not a leak: what is kept is freed by the backward pass of each step");
   return why;
 }

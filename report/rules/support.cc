@@ -59,7 +59,7 @@ std::string DescribeTensors(const Variant& variant) {
 }
 
 std::string DescribeScores(const Variant& variant) {
-  if (variant.score_bytes() <= 0) return "";
+  if (variant.score_bytes() <= 0 || variant.path() != "dense") return "";
   const Tensor* q = FindTensor(variant, "q");
   const int64_t keys = SeqKv(variant);
   if (q == nullptr || q->sizes_size() < 2 || keys < 0) return absl::StrCat("scores of ", FormatBytes(variant.score_bytes()));

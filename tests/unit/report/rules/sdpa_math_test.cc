@@ -187,7 +187,7 @@ TEST_CASE("every gate of every backend is listed, a kind told once", "[sdpa-math
   CHECK(finding.gates_size() == 5);
   CHECK(finding.why() ==
         "cudnn: switched off; flash: a mask was passed; efficient: grouped heads, 8 of Q to 2 of K/V; flash, cudnn: head size "
-        "512");
+        "512. A backend runs once all of its refusals are gone");
   CHECK_THAT(Codes(finding), Contains("k, v = k.repeat_interleave(4, -3), v.repeat_interleave(4, -3)"));
   CHECK_THAT(Codes(finding), Contains("torch.backends.cuda.enable_cudnn_sdp(True)"));
 }
@@ -247,7 +247,7 @@ TEST_CASE("fused calls give no sdpa-math: dropout 0 and eval twins, D=7, GQA, Sq
   const Variant forward =
       program.Add(std::string(kFlash) + "call_path: 2 causal: true " + LlamaModule("sdpa", "None"), kShape, kShape, kShape);
   program.AddBackward(forward, 1, 100);
-  program.Add(std::string(kFlash) + "call_path: 1", {1, 8, 512, 7}, {1, 8, 512, 7}, {1, 8, 512, 7});
+  program.Add(std::string(kFlash) + "call_path: 1 score_bytes: 7", {1, 8, 512, 7}, {1, 8, 512, 7}, {1, 8, 512, 7});
   program.Add(std::string(kFlash) + "call_path: 1 gqa: true", {1, 8, 512, 64}, {1, 2, 512, 64}, {1, 2, 512, 64});
   program.Add(std::string(kFlash) + "call_path: 1 gates { backend: 'efficient' text: 'not available on this device' }",
               {1, 8, 1, 64}, {1, 8, 512, 64}, {1, 8, 512, 64});
