@@ -60,7 +60,9 @@ def _flags(variant):
         texts.append(f"dropout={float(variant['dropout_p']):g}")
     if variant["mask_kind"] != "none":
         texts.append(f"mask={variant['mask_kind']},{variant['mask_content']}")
-    if int(variant["score_bytes"]):
+    if not variant["grad_mode"] and variant["phase"] == "forward":
+        texts.append("no-grad")
+    if variant["path"] != "fused" and int(variant["score_bytes"]):
         texts.append(f"scores={variant['score_bytes']}")
     return " ".join(texts)
 
