@@ -198,9 +198,14 @@ std::vector<Diagnosis> CheckEnvironment(const ChildEnvironment& environment) {
 
 std::vector<Diagnosis> CheckLeftovers() {
   std::vector<Diagnosis> found;
-  for (const std::string& folder : FindLeftovers(".")) {
-    found.push_back(
-        Warn(absl::StrCat("left over: ", folder, " of a run whose launcher died"), absl::StrCat("attntrace recover ", folder)));
+  std::error_code error;
+  std::vector<std::string> places = {"."};
+  if (!fs::equivalent(".", TemporaryFolder(), error)) places.push_back(TemporaryFolder());
+  for (const std::string& place : places) {
+    for (const std::string& folder : FindLeftovers(place)) {
+      found.push_back(Warn(absl::StrCat("left over: ", folder, " of a run whose launcher died"),
+                           absl::StrCat("attntrace recover ", folder)));
+    }
   }
   return found;
 }

@@ -81,7 +81,9 @@ ChildEnd WaitFor(pid_t child) {
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
       if (pid != child) continue;
       if (WIFSTOPPED(status)) {
-        // Stop with it, so that the shell sees the job stopped; once continued, continue it.
+        // A stop of job control: stop with it, so that the shell sees the job stopped, and continue it when we are. A SIGSTOP
+        // is meant for that process alone, and so will be its SIGCONT.
+        if (WSTOPSIG(status) == SIGSTOP) continue;
         raise(SIGSTOP);
         kill(child, SIGCONT);
         continue;

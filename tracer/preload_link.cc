@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "tracer/environment.h"
 #include "tracer/spool/names.h"
+#include "tracer/spool_folder.h"
 
 namespace attntrace {
 
@@ -19,9 +20,8 @@ PreloadLink::PreloadLink(const std::string& library) : path_(library) {
   }
   if (CanBePreloaded(library)) return;
   path_.clear();
-  const char* temporary = std::getenv("TMPDIR");
-  std::string folder = absl::StrCat(
-      temporary != nullptr && CanBePreloaded(temporary) && *temporary != '\0' ? temporary : "/tmp", "/attntrace-XXXXXX");
+  const std::string root = TemporaryFolder();
+  std::string folder = absl::StrCat(CanBePreloaded(root) ? root : "/tmp", "/attntrace-XXXXXX");
   if (mkdtemp(folder.data()) == nullptr) {
     error_ = absl::StrCat("the blank or colon in ", library, " needs a link in ", folder, ": ", std::strerror(errno));
     return;

@@ -42,13 +42,17 @@ bool IsOurs(const std::string& name) {
 
 }  // namespace
 
+std::string TemporaryFolder() {
+  const char* named = std::getenv("TMPDIR");
+  return named != nullptr && *named != '\0' ? named : "/tmp";
+}
+
 absl::StatusOr<std::string> CreateSpoolFolder(const std::string& path) {
   std::error_code ignored;
   std::string made = MakeFree(path);
   if (made.empty()) {
     const int error = errno;
-    const char* temporary = std::getenv("TMPDIR");
-    const fs::path root = temporary != nullptr && *temporary != '\0' ? temporary : "/tmp";
+    const fs::path root = TemporaryFolder();
     made = MakeFree((root / fs::path(path).filename()).string());
     if (made.empty()) {
       return absl::UnavailableError(absl::StrCat("cannot make ", path, ": ", std::strerror(error), "; nor one in ",

@@ -16,6 +16,9 @@ namespace attntrace {
 // written, one of the same name below $TMPDIR or /tmp. Mode 0700. Returns the absolute path.
 absl::StatusOr<std::string> CreateSpoolFolder(const std::string& path);
 
+// $TMPDIR or /tmp.
+std::string TemporaryFolder();
+
 struct TracedProcess {
   pid_t pid;
   uint64_t start_ticks;

@@ -74,6 +74,19 @@ class Signals(Case):
         process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0)
 
+    def test_a_pause_of_the_program_alone(self):
+        process = self.start("-q", "--", sys.executable, "-c", COUNTER)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        [child] = self.children(process.pid)
+        os.kill(child, signal.SIGSTOP)
+        self.wait_for(lambda: self.state(child) == "T", "the program to stop")
+        time.sleep(0.2)
+        self.assertNotEqual(self.state(process.pid), "T")
+        os.kill(child, signal.SIGCONT)
+        process.send_signal(signal.SIGUSR2)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0)
+
     @staticmethod
     def state(pid):
         with open(f"/proc/{pid}/stat") as file:
