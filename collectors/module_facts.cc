@@ -26,8 +26,10 @@ bool IsModule(Object* object) noexcept {
 }
 
 // Softmax, Dropout, Linear, ...: steps of an attention, not the attention. nn.MultiheadAttention and the Transformer layers are.
+// Nor is a graph that Dynamo made: the module that it was made of stands further out.
 bool IsBuildingBlock(Object* module) noexcept {
   const std::string home = TypeModule(TypeOf(module));
+  if (StartsWith(home, "torch.fx.")) return true;
   if (!StartsWith(home, "torch.nn.modules.")) return false;
   return home != "torch.nn.modules.transformer" && TypeName(TypeOf(module)) != "MultiheadAttention";
 }
