@@ -1,5 +1,6 @@
 #include "report/writers/layout.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -9,6 +10,27 @@ namespace {
 bool Continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
 constexpr char kEllipsis[] = "…";
+
+bool IsUnit(absl::string_view word) {
+  word = word.substr(0, word.find_last_not_of(".,;:)") + 1);
+  for (absl::string_view unit : {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "ns", "us", "ms", "s"}) {
+    if (word == unit) return true;
+  }
+  return false;
+}
+
+// Words, and numbers with their units.
+std::vector<std::string> Pieces(absl::string_view text) {
+  std::vector<std::string> pieces;
+  for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    if (!pieces.empty() && IsUnit(word) && absl::ascii_isdigit(static_cast<unsigned char>(pieces.back().back()))) {
+      absl::StrAppend(&pieces.back(), " ", word);
+    } else {
+      pieces.emplace_back(word);
+    }
+  }
+  return pieces;
+}
 
 }  // namespace
 
@@ -62,16 +84,24 @@ std::string KeepEnd(absl::string_view text, int width) {
   return absl::StrCat(kEllipsis, text.substr(start));
 }
 
+std::string KeepPathEnd(absl::string_view path, int width) {
+  if (DisplayWidth(path) <= width) return std::string(path);
+  for (size_t slash = path.find('/', 1); slash != absl::string_view::npos; slash = path.find('/', slash + 1)) {
+    if (1 + DisplayWidth(path.substr(slash)) <= width) return absl::StrCat(kEllipsis, path.substr(slash));
+  }
+  return KeepEnd(path, width);
+}
+
 std::vector<std::string> Wrap(absl::string_view text, int width) {
   std::vector<std::string> lines(1);
-  for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+  for (const std::string& word : Pieces(text)) {
     std::string& line = lines.back();
     if (line.empty()) {
-      line = std::string(word);
+      line = word;
     } else if (DisplayWidth(line) + 1 + DisplayWidth(word) <= width) {
       absl::StrAppend(&line, " ", word);
     } else {
-      lines.emplace_back(word);
+      lines.push_back(word);
     }
   }
   return lines;

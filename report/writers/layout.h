@@ -23,7 +23,11 @@ std::string PadLeft(absl::string_view text, int width);
 std::string KeepStart(absl::string_view text, int width);
 std::string KeepEnd(absl::string_view text, int width);
 
-// Breaks at blanks into lines of at most `width` columns; a longer word has a line of its own. At least one line.
+// Of a path, whole folders are dropped from the front: "…/examples/train.py:25".
+std::string KeepPathEnd(absl::string_view path, int width);
+
+// Breaks at blanks into lines of at most `width` columns; a longer word has a line of its own. A number stays with its unit. At
+// least one line.
 std::vector<std::string> Wrap(absl::string_view text, int width);
 
 // "0-3, 5" for sorted numbers.

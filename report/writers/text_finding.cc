@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "report/text_units.h"
 #include "report/writers/text_parts.h"
 
@@ -74,18 +75,16 @@ void AppendGates(const TextContext& context, const Finding& finding, std::string
 }
 
 void AppendAdvice(const TextContext& context, const Finding& finding, std::string* out) {
-  const char* label = "do";
+  bool first = true;
   for (const Advice& advice : finding.advice()) {
     const std::string proof = advice.proof().empty() ? "" : absl::StrCat(" (", advice.proof(), ")");
-    const std::string text = absl::StrCat(label[0] == 'd' ? "" : "or ", advice.text(), proof);
-    AppendLabelled(context, label[0] == 'd' ? label : "", text, out);
+    const absl::string_view text = absl::StripPrefix(advice.text(), "or ");
+    AppendLabelled(context, first ? "do" : "", absl::StrCat(first ? "" : "or ", text, proof), out);
     // The change itself is never broken: it is made to be copied.
-    if (!advice.code().empty()) {
-      for (absl::string_view line : absl::StrSplit(advice.code(), '\n', absl::SkipEmpty())) {
-        absl::StrAppend(out, std::string(kTextIndent + 2, ' '), context.paint.Bold(Printable(line)), "\n");
-      }
+    for (absl::string_view line : absl::StrSplit(advice.code(), '\n', absl::SkipEmpty())) {
+      absl::StrAppend(out, std::string(kTextIndent + 2, ' '), context.paint.Bold(Printable(line)), "\n");
     }
-    label = "or";
+    first = false;
   }
 }
 

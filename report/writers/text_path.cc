@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@ namespace attntrace {
 namespace {
 
 // Three columns: the user's line or the library's name; the source or the place in the library; the module or the function.
-constexpr int kFirst = 24, kSecond = 38, kGap = 2;
+// Each as wide as what is in it, up to these.
+constexpr int kFirst = 26, kSecond = 40, kGap = 2;
 
 const Variant* Shown(const Report& report, const Finding& finding) {
   if (finding.variants_size() == 0) return nullptr;
@@ -32,17 +34,29 @@ struct Line {
   bool source;  // second is a line of code
 };
 
-std::string Row(const TextContext& context, const Line& line, bool start) {
-  const int room = context.width() - kTextIndent;
-  std::string row = start ? "  where   " : std::string(kTextIndent, ' ');
-  const int second_width = line.third.empty() ? room - kFirst - kGap : kSecond;
-  std::string first = DisplayWidth(line.first) > kFirst ? KeepEnd(line.first, kFirst) : line.first;
-  std::string second = line.source ? KeepStart(line.second, second_width) : KeepEnd(line.second, second_width);
-  if (second.empty() && line.third.empty()) return row + first;
-  absl::StrAppend(&row, PadRight(first, kFirst + kGap));
-  const std::string padded = line.third.empty() ? second : PadRight(second, kSecond + kGap);
-  absl::StrAppend(&row, line.source ? context.paint.Dim(padded) : padded);
-  absl::StrAppend(&row, KeepStart(line.third, room - kFirst - kSecond - 2 * kGap));
+struct Widths {
+  int first = 0, second = 0;
+};
+
+Widths WidthsOf(const std::vector<Line>& lines) {
+  Widths widths;
+  for (const Line& line : lines) {
+    widths.first = std::max(widths.first, std::min(kFirst, DisplayWidth(line.first)));
+    // What has the rest of the line to itself needs no column.
+    if (!line.third.empty()) widths.second = std::max(widths.second, std::min(kSecond, DisplayWidth(line.second)));
+  }
+  return widths;
+}
+
+std::string Row(const TextContext& context, const Line& line, const Widths& widths) {
+  const int room = context.width() - kTextIndent - widths.first - kGap;
+  const int second_width = line.third.empty() ? room : widths.second;
+  const std::string second = line.source ? KeepStart(line.second, second_width) : KeepPathEnd(line.second, second_width);
+  const std::string padded = line.third.empty() ? second : PadRight(second, second_width + kGap);
+  std::string row = PadRight(KeepPathEnd(line.first, widths.first), widths.first + kGap);
+  absl::StrAppend(&row, line.source ? context.paint.Dim(padded) : padded,
+                  KeepStart(line.third, std::max(1, room - widths.second - kGap)));
+  row.erase(row.find_last_not_of(' ') + 1);
   return row;
 }
 
@@ -67,11 +81,14 @@ void AppendWhere(const TextContext& context, const Finding& finding, std::string
     return AppendLabelled(context, "where", absl::StrCat("not known: ", why), out);
   }
   std::string module = Printable(ModuleText(variant->module(), finding));
-  bool start = true;
+  std::vector<Line> lines;
   for (const Place& place : places) {
-    absl::StrAppend(out, Row(context, LineOf(context, place, module), start), "\n");
-    start = false;
+    lines.push_back(LineOf(context, place, module));
     if (place.module) module.clear();
+  }
+  const Widths widths = WidthsOf(lines);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    absl::StrAppend(out, i == 0 ? "  where   " : std::string(kTextIndent, ' '), Row(context, lines[i], widths), "\n");
   }
   // Where no frame is the module's own, its name must not be lost.
   if (!module.empty()) AppendLabelled(context, "", "in " + module, out);

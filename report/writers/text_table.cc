@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/owner.h"
@@ -18,49 +19,56 @@ namespace {
 constexpr size_t kMostRows = 40;
 constexpr int kGap = 2;
 
+// A row's name: the place, and what runs there, which is left out where there is no room.
+struct Label {
+  std::string place, what;
+  bool operator==(const Label&) const = default;
+};
+
+std::string Text(const Label& label, int width) {
+  const std::string whole = label.what.empty() ? label.place : absl::StrCat(label.place, " ", label.what);
+  return DisplayWidth(whole) <= width ? whole : KeepStart(label.place, width);
+}
+
 // "modeling_qwen3.py:212 via vendor", "modeling_llama.py:252 LlamaAttention", "model.py:120".
-std::string Label(const Report& report, const Variant& variant) {
+Label LabelOf(const Report& report, const Variant& variant) {
   const CallPath* path = PathOf(report, variant);
-  if (path == nullptr) return absl::StrCat(variant.operator_(), " (no call path)");
-  const Frame* site = FrameAt(report, *path, path->call_site());
+  if (path == nullptr) return {variant.operator_(), "(no call path)"};
   const Frame* module = FrameAt(report, *path, ModulePosition(report, *path, variant.module()));
+  const Frame* site = FrameAt(report, *path, path->call_site());
   if (site == nullptr) site = module != nullptr ? module : FrameAt(report, *path, 0);
-  if (site == nullptr) return variant.operator_();
+  if (site == nullptr) return {variant.operator_(), ""};
   const std::string& class_name = variant.module().class_name();
   if (module == nullptr || site == module) {
     const bool library = site->owner() != kOwnerUser;
-    const std::string what = !class_name.empty() ? class_name : library ? site->owner() : "";
-    return absl::StrCat(library ? BaseLocation(*site) : Location(report, *site), what.empty() ? "" : " ", what);
+    return {BaseLocation(*site), !class_name.empty() ? class_name : library ? site->owner() : ""};
   }
-  if (module->owner() != site->owner()) {
-    const std::string via = site->owner() == kOwnerUser ? BaseLocation(*site) : site->owner();
-    return absl::StrCat(BaseLocation(*module), " via ", via);
-  }
-  return absl::StrCat(module->owner() == kOwnerUser ? Location(report, *module) : BaseLocation(*module), " ", class_name);
+  if (module->owner() == site->owner()) return {BaseLocation(*module), class_name};
+  const std::string via = site->owner() == kOwnerUser ? BaseLocation(*site) : site->owner();
+  return {absl::StrCat(BaseLocation(*module), " via ", via), ""};
 }
 
 std::string UserLine(const Report& report, const Variant& variant) {
   const CallPath* path = PathOf(report, variant);
   const Frame* user = path == nullptr ? nullptr : FrameAt(report, *path, path->user());
-  return user == nullptr ? "" : Location(report, *user);
+  return user == nullptr ? "" : BaseLocation(*user);
 }
 
 // Two call sites with one label are told apart by the user's line that led there.
-std::vector<std::string> Labels(const Report& report, const std::vector<SiteRow>& rows) {
+std::vector<Label> Labels(const Report& report, const std::vector<SiteRow>& rows) {
   absl::flat_hash_map<std::string, std::string> user_of;
-  absl::flat_hash_map<std::string, bool> ambiguous;
-  std::vector<std::string> labels;
+  absl::flat_hash_set<std::string> ambiguous;
+  std::vector<Label> labels;
   for (const SiteRow& row : rows) {
-    labels.push_back(Label(report, *row.example));
-    const auto [at, fresh] = user_of.try_emplace(labels.back(), UserLine(report, *row.example));
-    if (!fresh && at->second != UserLine(report, *row.example)) ambiguous[labels.back()] = true;
+    labels.push_back(LabelOf(report, *row.example));
+    const auto [at, fresh] = user_of.try_emplace(labels.back().place, UserLine(report, *row.example));
+    if (!fresh && at->second != UserLine(report, *row.example)) ambiguous.insert(labels.back().place);
   }
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (!ambiguous.contains(labels[i])) continue;
     const std::string user = UserLine(report, *rows[i].example);
-    if (!user.empty()) labels[i] = absl::StrCat(user, " > ", labels[i]);
+    if (ambiguous.contains(labels[i].place) && !user.empty()) labels[i].place = absl::StrCat(user, " > ", labels[i].place);
+    labels[i] = {Printable(labels[i].place), Printable(labels[i].what)};
   }
-  for (std::string& label : labels) label = Printable(label);
   return labels;
 }
 
@@ -135,7 +143,7 @@ std::string Legend(const std::vector<Column>& columns) {
 void AppendCallSites(const TextContext& context, std::string* out) {
   std::vector<SiteRow> rows = CallSiteRows(context.report);
   if (rows.empty()) return;
-  std::vector<std::string> labels = Labels(context.report, rows);
+  std::vector<Label> labels = Labels(context.report, rows);
   const size_t all = rows.size();
   if (!context.options.verbose && all > kMostRows) {
     rows.resize(kMostRows);
@@ -145,7 +153,7 @@ void AppendCallSites(const TextContext& context, std::string* out) {
   int taken = 2 + kGap;
   for (const Column& column : columns) taken += column.width() + kGap;
   int label_width = DisplayWidth("call sites") - 2;
-  for (const std::string& label : labels) label_width = std::max(label_width, DisplayWidth(label));
+  for (const Label& label : labels) label_width = std::max(label_width, DisplayWidth(Text(label, context.width())));
   label_width = std::max(20, std::min(label_width, context.width() - taken));
 
   const auto line = [&](const std::string& label, auto cell) {
@@ -164,7 +172,7 @@ void AppendCallSites(const TextContext& context, std::string* out) {
       "\n");
   for (size_t i = 0; i < rows.size(); ++i) {
     const bool repeated = i > 0 && labels[i] == labels[i - 1];
-    const std::string label = PadRight(repeated ? "" : KeepStart(labels[i], label_width), label_width);
+    const std::string label = PadRight(repeated ? "" : Text(labels[i], label_width), label_width);
     absl::StrAppend(out, line("  " + label, [&](const Column& column) { return column.cells[i]; }), "\n");
   }
   if (all > rows.size()) {

@@ -15,6 +15,10 @@ TEST_CASE("text is measured and cut by what a terminal shows") {
   CHECK(KeepStart("naïve text", 6) == "naïve…");
   CHECK(KeepEnd("short", 8) == "short");
   CHECK(Wrap("one two three", 7) == std::vector<std::string>{"one two", "three"});
+  CHECK(Wrap("scores of 2 MiB, 12 of them", 12) == std::vector<std::string>{"scores of", "2 MiB, 12 of", "them"});
+  CHECK(KeepPathEnd("/home/ada/examples/train.py:25", 24) == "…/examples/train.py:25");
+  CHECK(KeepPathEnd("/home/ada/train.py:25", 24) == "/home/ada/train.py:25");
+  CHECK(KeepPathEnd("/home/a_very_long_name.py:25", 12) == "…_name.py:25");
   CHECK(Wrap("unbreakable", 4) == std::vector<std::string>{"unbreakable"});
   CHECK(Wrap("", 4) == std::vector<std::string>{""});
   CHECK(Ranges({0, 1, 2, 5, 7, 8}) == "0-2, 5, 7-8");
