@@ -79,7 +79,7 @@ absl::StatusOr<SpoolIdentity> PeekSpool(const std::string& path) {
   Spool spool;
   const absl::StatusOr<size_t> have = spool.Load(path, spool::kHeaderBytes);
   if (!have.ok()) return have.status();
-  return SpoolIdentity{spool.header().start_realtime_ns, spool.header().pid};
+  return SpoolIdentity{spool.header().start_realtime_ns, spool.header().start_ticks, spool.header().pid};
 }
 
 void Spool::ScanLog() {

@@ -31,6 +31,7 @@ struct SpoolRecord {
 
 struct SpoolIdentity {
   uint64_t start_realtime_ns;
+  uint64_t start_ticks;  // with the pid, one process: its programs that followed one another by exec share both
   int32_t pid;
 };
 

@@ -67,6 +67,13 @@ struct Candidate {
   std::string path;
 };
 
+bool IsReplaced(const Candidate& one, const std::vector<Candidate>& all) {
+  return std::any_of(all.begin(), all.end(), [&](const Candidate& other) {
+    return other.identity.pid == one.identity.pid && other.identity.start_ticks == one.identity.start_ticks &&
+           other.identity.start_realtime_ns > one.identity.start_realtime_ns;
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<Report> DecodeSpools(const std::vector<std::string>& spool_files, const RunFacts& run) {
@@ -102,7 +109,8 @@ absl::StatusOr<Report> DecodeSpools(const std::vector<std::string>& spool_files,
       continue;
     }
     const Definitions definitions(*spool);
-    const ProcessContext context{*spool, definitions, static_cast<uint32_t>(report.processes_size()), report.run().directory()};
+    const ProcessContext context{*spool, definitions, static_cast<uint32_t>(report.processes_size()), report.run().directory(),
+                                 IsReplaced(candidate, candidates)};
     DecodeProcess(context, report.add_processes());
     const uint64_t calls = DecodeVariants(context, &interner, &symboliser, &report);
     DecodeBlindSpots(context, &report);

@@ -20,6 +20,7 @@ struct ProcessContext {
   const Definitions& definitions;
   uint32_t index;                // of its Process in the report
   const std::string& directory;  // of the launcher
+  bool replaced;                 // the process went on as another traced program, by exec
 };
 
 // process.cc: identity, how it ended, counters, memory.
