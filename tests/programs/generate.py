@@ -6,4 +6,4 @@ from support import tiny
 model, batch = tiny.llama("sdpa")
 model.eval()
 with torch.no_grad():
-    model.generate(batch["input_ids"][:1, :8], max_new_tokens=24, do_sample=False, pad_token_id=0)
+    model.generate(batch["input_ids"][:1, 1:9], max_new_tokens=24, do_sample=False, pad_token_id=0)
