@@ -168,7 +168,11 @@ bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operat
     }
     if (op.role != Role::kFlexForward) LookClosely(state, event, op);
   }
-  const Geometry geometry = GeometryOf(record, call.rows_first);
+  Geometry geometry = GeometryOf(record, call.rows_first);
+  if (const c10::IValue* const heads = At(event.inputs(), op.arguments.heads); heads != nullptr && heads->isInt() &&
+                                                                               record.q.rank == 3 && record.k.rank == 3) {
+    geometry.elements = record.q.sizes[0] * heads->toInt() * record.q.sizes[1] * record.k.sizes[1];  // (B, S, heads x D)
+  }
   record.space = MemorySpace(record.q.device, record.q.device == DeviceKind::kCuda ? record.q.device_index : 0);
   call.first_sequence = static_cast<int64_t>(at::sequence_number::peek());
   call.open = true;

@@ -101,7 +101,13 @@ Facts ReadPython() {
   for (const char* const name : kPackages) {
     Object* const module = python::LoadedModule(name);
     if (module == nullptr || module == Py().none) continue;
-    const std::string text = python::Text(python::OwnAttribute(module, "__version__"));
+    std::string text = python::Text(python::OwnAttribute(module, "__version__"));
+    if (text.empty()) {  // Transformers and diffusers put a lazy module in their own place, with the rest in `_objects`
+      Object* const objects = python::OwnAttribute(module, "_objects");
+      if (objects != nullptr && python::TypeOf(objects) == Py().dict_type) {
+        text = python::Text(Py().PyDict_GetItemString(objects, "__version__"));
+      }
+    }
     const bool own_key = std::string_view(name) == "transformers";
     facts.emplace_back((own_key ? "" : "package.") + std::string(name), text.empty() ? "unknown" : text);
   }

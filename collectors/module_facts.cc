@@ -25,12 +25,11 @@ bool IsModule(Object* object) noexcept {
   return type != nullptr && object != nullptr && Py().PyType_IsSubtype(TypeOf(object), type) != 0;
 }
 
-// Softmax, Dropout, Linear, ...: steps of an attention, not the attention. nn.MultiheadAttention and the Transformer layers are.
-// Nor is a graph that Dynamo made: the module that it was made of stands further out.
-bool IsBuildingBlock(Object* module) noexcept {
+// Softmax, Dropout, Linear, torch.compile's wrappers, ...: steps and shells of an attention, not the attention. PyTorch's own
+// nn.MultiheadAttention and Transformer layers are.
+bool IsPyTorchShell(Object* module) noexcept {
   const std::string home = TypeModule(TypeOf(module));
-  if (StartsWith(home, "torch.fx.")) return true;
-  if (!StartsWith(home, "torch.nn.modules.")) return false;
+  if (!StartsWith(home, "torch.")) return false;
   return home != "torch.nn.modules.transformer" && TypeName(TypeOf(module)) != "MultiheadAttention";
 }
 
@@ -149,7 +148,7 @@ int FindModuleFrame(Object* const* frames, int count) noexcept {
   for (int i = 0; i < count; ++i) {
     if (!FirstVariableIs(frames[i], "self")) continue;
     const Ref self = ModuleOfFrame(frames[i]);
-    if (self && IsModule(self.get()) && !IsBuildingBlock(self.get())) return i;
+    if (self && IsModule(self.get()) && !IsPyTorchShell(self.get())) return i;
   }
   return -1;
 }
@@ -183,7 +182,7 @@ ModuleFacts ReadModuleFacts(Object* const* frames, int count, int module_frame) 
   for (int i = count - 1; i >= module_frame; --i) {
     if (!FirstVariableIs(frames[i], "self")) continue;
     const Ref self = ModuleOfFrame(frames[i]);
-    if (self && IsModule(self.get())) {
+    if (self && IsModule(self.get()) && !IsPyTorchShell(self.get())) {
       facts.model_class = TypeName(TypeOf(self.get()));
       break;
     }

@@ -153,6 +153,7 @@ Arguments ArgumentsOf(const c10::FunctionSchema& schema) {
   at.causal = ArgumentIndex(schema, {"is_causal", "causal"});
   at.scale = ArgumentIndex(schema, {"scale", "softmax_scale"});
   at.gqa = ArgumentIndex(schema, {"enable_gqa"});
+  at.heads = ArgumentIndex(schema, {"num_head", "num_heads"});
   if (schema.name() == "aten::baddbmm" || schema.name() == "aten::baddbmm_") at.q = ArgumentIndex(schema, {"batch1"});
   return at;
 }

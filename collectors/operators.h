@@ -27,7 +27,7 @@ enum class Role : uint8_t {
 
 // Indices of the arguments in the schema, -1 where it has none of that name.
 struct Arguments {
-  int8_t q = -1, k = -1, v = -1, mask = -1, dropout = -1, causal = -1, scale = -1, gqa = -1;
+  int8_t q = -1, k = -1, v = -1, mask = -1, dropout = -1, causal = -1, scale = -1, gqa = -1, heads = -1;
 };
 
 struct Operator {
