@@ -54,7 +54,10 @@ void DecodeProcess(const ProcessContext& context, Process* process) {
   process->set_start_unix_ns(header.start_realtime_ns);
 
   const State state = header.state.load(std::memory_order_relaxed);
-  process->set_ended(state == State::kCleanExit ? "clean" : context.replaced ? "replaced" : IsRunning(header) ? "running" : "died");
+  process->set_ended(state == State::kCleanExit ? "clean"
+                     : context.replaced         ? "replaced"
+                     : IsRunning(header)        ? "running"
+                                                : "died");
   process->set_tracing(state == State::kStarting ? "the agent did not finish starting" : "traced");
 
   for (size_t i = 0; i < static_cast<size_t>(Counter::kCount); ++i) {

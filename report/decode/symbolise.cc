@@ -21,8 +21,8 @@ extern char** environ;
 namespace attntrace {
 namespace {
 
-// Of all objects of a report together.
-constexpr uint64_t kTimeLimitNs = 2'000'000'000;
+// Of all objects of a report together: the summary is to stand a second after the program's end.
+constexpr uint64_t kTimeLimitNs = 600'000'000;
 
 uint64_t NowNs() {
   timespec now;

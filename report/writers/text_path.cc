@@ -41,7 +41,7 @@ struct Widths {
 Widths WidthsOf(const std::vector<Line>& lines) {
   Widths widths;
   for (const Line& line : lines) {
-    widths.first = std::max(widths.first, std::min(kFirst, DisplayWidth(line.first)));
+    widths.first = std::max(widths.first, DisplayWidth(line.first));
     // What has the rest of the line to itself needs no column.
     if (!line.third.empty()) widths.second = std::max(widths.second, std::min(kSecond, DisplayWidth(line.second)));
   }
@@ -53,7 +53,7 @@ std::string Row(const TextContext& context, const Line& line, const Widths& widt
   const int second_width = line.third.empty() ? room : widths.second;
   const std::string second = line.source ? KeepStart(line.second, second_width) : KeepPathEnd(line.second, second_width);
   const std::string padded = line.third.empty() ? second : PadRight(second, second_width + kGap);
-  std::string row = PadRight(KeepPathEnd(line.first, widths.first), widths.first + kGap);
+  std::string row = PadRight(line.first, widths.first + kGap);
   absl::StrAppend(&row, line.source ? context.paint.Dim(padded) : padded,
                   KeepStart(line.third, std::max(1, room - widths.second - kGap)));
   row.erase(row.find_last_not_of(' ') + 1);
@@ -63,11 +63,12 @@ std::string Row(const TextContext& context, const Line& line, const Widths& widt
 Line LineOf(const TextContext& context, const Place& place, const std::string& module) {
   const Frame& frame = *place.frame;
   const std::string location = Printable(Location(context.report, frame));
+  const std::string first = KeepPathEnd(frame.owner() == kOwnerUser ? location : Printable(frame.owner()), kFirst);
   if (frame.owner() == kOwnerUser) {
     const std::string source = context.sources->Line(frame.file(), frame.line());
-    return {location, source.empty() ? Printable(frame.function()) : source, place.module ? module : "", !source.empty()};
+    return {first, source.empty() ? Printable(frame.function()) : source, place.module ? module : "", !source.empty()};
   }
-  return {frame.owner(), location, place.module ? module : Printable(frame.function()), false};
+  return {first, location, place.module ? module : Printable(frame.function()), false};
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ Label LabelOf(const Report& report, const Variant& variant) {
   if (site == nullptr) site = module != nullptr ? module : FrameAt(report, *path, 0);
   if (site == nullptr) return {variant.operator_(), ""};
   const std::string& class_name = variant.module().class_name();
-  if (module == nullptr || site == module) {
+  // A module of PyTorch's own (nn.MultiheadAttention) lies below the call site and names it no better.
+  if (module == nullptr || site == module || IsPlumbing(module->owner())) {
     const bool library = site->owner() != kOwnerUser;
     return {BaseLocation(*site), !class_name.empty() ? class_name : library ? site->owner() : ""};
   }

@@ -196,6 +196,23 @@ TEST_CASE("how a process ended") {
   }
 }
 
+TEST_CASE("a process that went on as another program has not died") {
+  TemporaryFolder folder;
+  SpoolBuilder before(42), after(42), other(42);
+  before.header().state = spool::State::kActive;
+  before.header().start_ticks = after.header().start_ticks = 1234;
+  after.header().start_realtime_ns = 2'000'000'000;
+  other.header().start_realtime_ns = 3'000'000'000;  // the pid used again
+  other.header().start_ticks = 9999;
+  other.header().state = spool::State::kActive;
+  const Report report = Decode({before.Write(folder, "a"), after.Write(folder, "b"), other.Write(folder, "c")});
+  CHECK(report.processes(0).ended() == "replaced");
+  CHECK(report.processes(1).ended() == "clean");
+  CHECK(report.processes(2).ended() == "died");
+  REQUIRE(report.blind_spots_size() == 1);
+  CHECK(report.blind_spots(0).process() == 2);
+}
+
 TEST_CASE("what was missed is said") {
   TemporaryFolder folder;
   SpoolBuilder builder;
