@@ -12,6 +12,7 @@
 #include <atomic>
 
 #include "tracer/preload/c10_memory.h"
+#include "tracer/preload/cupti.h"
 #include "tracer/preload/early_memory.h"
 #include "tracer/preload/libraries.h"
 #include "tracer/preload/settings.h"
@@ -122,6 +123,7 @@ void Attach(bool has_python) noexcept {
     start.torch_version = g_found.torch_version;
     start.torch_library = g_found.torch_library;
     start.has_python = has_python ? 1 : 0;
+    start.cupti = CuptiForAgent();
     CountedSoFar(&start);
     hooks = StartAgent(start);
   }

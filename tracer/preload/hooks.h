@@ -28,6 +28,30 @@ struct AttntraceHooks {
   // The process exits normally, in Python after the interpreter's finalisation; called once. A forked child that exits normally
   // calls it too, in its own copy of the agent.
   void (*at_exit)();
+
+  // A CUPTI callback that the agent asked for (AttntraceCupti::want). On the thread that called CUDA, inside that call: no call into
+  // CUDA, CUPTI or Python. `data` is what CUPTI hands out for the domain.
+  void (*cupti)(int domain, uint32_t callback, const void* data);
+};
+
+// CUPTI through the preload, which shares its one subscription between the agent and a client of the program's. Any thread; never
+// from inside a CUPTI callback, and none of it waits.
+struct AttntraceCuptiSite {
+  int domain;  // CUpti_CallbackDomain
+  uint32_t callback;
+};
+enum AttntraceCuptiAnswer {  // beside CUPTI's own results, which are not negative
+  kAttntraceCuptiMissing = -1,  // no libcupti in the process
+  kAttntraceCuptiBusy = -2,     // a change by another thread is under way: ask again
+  kAttntraceCuptiForked = -3,   // a forked child leaves CUPTI alone
+};
+struct AttntraceCupti {
+  // From now on the agent wants exactly these callbacks; none gives its own subscription up. 0 or a CUptiResult or an answer above.
+  int (*want)(const AttntraceCuptiSite* sites, int count);
+  // Changes whenever callbacks may have been missed: another subscriber, or none. After a change the agent asks again.
+  uint64_t (*generation)();
+  int (*shared)();     // 1: a client of the program's holds the subscription, with us in front
+  void* (*library)();  // dlopen handle of libcupti, for dlsym; null where there is none
 };
 
 // What the preload tells the agent when it starts it.
@@ -42,6 +66,7 @@ struct AttntraceStart {
   uint64_t cpu_allocated_bytes;
   uint64_t cpu_allocations;
   uint64_t cpu_frees;
+  const AttntraceCupti* cupti;  // never null
 };
 
 // Exported by the agent: starts every collector. Returns the hook table, or null when it refuses (then *reason says why in

@@ -7,6 +7,7 @@ namespace attntrace::names {
 inline constexpr char kSpoolDirectory[] = "ATTNTRACE_SPOOL_DIR";  // where spools go; unset: the preload does nothing at all
 inline constexpr char kAgentDirectory[] = "ATTNTRACE_AGENT_DIR";  // folder with one sub-folder per PyTorch version
 inline constexpr char kOptions[] = "ATTNTRACE_OPTIONS";           // key=value:key=value, see tracer/options.h
+inline constexpr char kLibcupti[] = "ATTNTRACE_LIBCUPTI";         // a libcupti to use in place of the one that is mapped
 
 // Files.
 inline constexpr char kPreloadLibrary[] = "libattntrace_preload.so";
