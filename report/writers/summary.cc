@@ -11,10 +11,9 @@ namespace attntrace {
 namespace {
 
 std::string Status(const Report& report) {
-  if (report.findings_size() > 0) return "findings";
   const bool traced = std::any_of(report.processes().begin(), report.processes().end(),
                                   [](const Process& process) { return process.tracing() == "traced"; });
-  return traced ? "clean" : "untraced";
+  return !traced ? "untraced" : report.findings_size() > 0 ? "findings" : "clean";
 }
 
 // Rules in the order of the findings, which is worst first.
