@@ -59,6 +59,7 @@ def both_killed(script):
     child = child_of(launcher)
     launcher.kill()
     launcher.wait()
+    time.sleep(0.3)  # the program goes on without its launcher
     os.kill(child, signal.SIGKILL)
     printed = last(launcher, printed)
     while pathlib.Path(f"/proc/{child}").exists():

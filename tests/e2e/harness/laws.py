@@ -66,7 +66,7 @@ def _summary_disagrees(report, summary):
     totals = report["totals"]
     said = {} if fields["findings"] == "-" else dict(rule.split(":") for rule in fields["findings"].split(","))
     wanted = {
-        "status": "findings" if rules else "clean" if any(p["tracing"] == "traced" for p in report["processes"]) else "untraced",
+        "status": "untraced" if all(p["tracing"] != "traced" for p in report["processes"]) else "findings" if rules else "clean",
         "calls": f"{totals['forward_calls']}/{totals['backward_calls']}/{totals['recompute_calls']}",
         "fused": totals["fused"], "dense": totals["dense"], "quadratic": totals["quadratic"],
         "blind": str(len(report["blind_spots"])), "peak_cpu": totals["peak_cpu_bytes"], "peak_cuda": totals["peak_cuda_bytes"],
