@@ -54,7 +54,7 @@ def row(what, figures, key, unit, scale, limit=None, ratio=False):
         held = f"<= {limit}x"
     else:
         added = statistics.median(b - a for a, b in zip(untraced, traced))
-        shown = f"+{added:.0f} {unit}"
+        shown = f"{added:+.0f} {unit}"
         held = f"<= {limit:g} {unit}" if limit else "-"
     verdict = "" if not limit else "held" if added <= limit else "NOT HELD"
     untraced, traced = (f"{statistics.median(side):.{0 if scale == 1 else 1}f} {unit}" for side in (untraced, traced))
@@ -74,7 +74,7 @@ def main():
         folder = pathlib.Path(folder)
         operators = pairs(attntrace, arguments.python, "operators.py", arguments.pairs, folder)
         llama = has_transformers == "True" and pairs(attntrace, arguments.python, "llama.py", arguments.pairs, folder)
-    print(f"torch {torch}, {platform.machine()}, {os.cpu_count()} cores, {arguments.pairs} pairs, medians; one thread")
+    print(f"torch {torch}, {platform.machine()}, {os.cpu_count()} cores, {arguments.pairs} pairs, medians; processor time of one thread")
     print(f"{'':<44} {'untraced':>12} {'traced':>12} {'added':>12}   to hold")
     row("operator that is not attention (torch.add)", operators, "operator", "ns", 1, 150)
     row("attention call of a known variant (SDPA)", operators, "attention", "ns", 1, 10000)
