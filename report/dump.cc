@@ -92,6 +92,10 @@ std::string Payload(const SpoolRecord& record) {
       return absl::StrCat("thread ", Describe<spool::ThreadDef>(record, [](const spool::ThreadDef& t) {
                             return absl::StrCat("tid=", t.tid, " name=", t.name);
                           }));
+    case RecordKind::kKernel:
+      return absl::StrCat("kernel ", Describe<spool::KernelDef>(record, [](const spool::KernelDef& k) {
+                            return absl::StrCat("name=", k.name, " launches=", k.launches, " list=", k.list);
+                          }));
     case RecordKind::kNote:
       return absl::StrCat("note ", Describe<spool::NoteDef>(record, [](const spool::NoteDef& n) {
                             return absl::StrCat("code=", n.code, " text=", n.text);

@@ -23,6 +23,7 @@ constexpr CountedBlindSpot kCounted[] = {
     {Counter::kBackwardUnmatched, "backward-unmatched", "backward passes of attention whose forward was not seen"},
     {Counter::kForwardForgotten, "forward-forgotten", "forward calls forgotten before their backward ran: too many were open"},
     {Counter::kNoCallPath, "no-call-path", "calls whose call path could not be taken"},
+    {Counter::kKernelNamesDropped, "kernel-names-dropped", "kernels that are counted without their names: there were too many"},
     {Counter::kTentativeDropped, "tentative-dropped", "possible hand-written attention given up before it could be judged"},
 };
 
@@ -53,10 +54,9 @@ void DecodeBlindSpots(const ProcessContext& context, Report* report) {
   }
 
   if (process.tracing() != "traced") add("untraced", absl::StrCat("process ", process.pid(), ": ", process.tracing()), 1);
-  // A forked child commonly leaves by os._exit, with nothing lost; one that was started as a program does not.
-  if (process.ended() == "died" && process.forked_from() == 0) {
-    add("died",
-        absl::StrCat("process ", process.pid(), " was killed or left by os._exit: a call that was open then is missing"), 1);
+  // What was counted before a process died is all there; only a call that it died in is not.
+  if (const uint64_t open = context.spool.counter(Counter::kOpenCalls); process.ended() == "died" && open > 0) {
+    add("died", absl::StrCat("process ", process.pid(), " died inside attention: the calls that were open then are missing"), open);
   }
   if (process.ended() == "running") {
     add("running", absl::StrCat("process ", process.pid(), " was still running when it was read: what it did since is missing"),

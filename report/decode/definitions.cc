@@ -7,7 +7,7 @@ namespace attntrace {
 using spool::RecordKind;
 
 Definitions::Definitions(const Spool& spool)
-    : variants_(spool::kMaxVariants), layers_(spool::kMaxVariants), gates_(spool::kMaxVariants) {
+    : variants_(spool::kMaxVariants), layers_(spool::kMaxVariants), gates_(spool::kMaxVariants), kernels_(spool::kMaxVariants) {
   for (const SpoolRecord& record : spool.records()) Add(record);
 }
 
@@ -51,6 +51,9 @@ void Definitions::Add(const SpoolRecord& record) {
       break;
     case RecordKind::kGate:
       append_to_slot(gates_, record.As<spool::GateDef>());
+      break;
+    case RecordKind::kKernel:
+      append_to_slot(kernels_, record.As<spool::KernelDef>());
       break;
     case RecordKind::kEnvironment:
       append(environment_, record.As<spool::EnvironmentDef>());

@@ -35,6 +35,7 @@ class Definitions {
   // Of one slot, in the order of the log.
   absl::Span<const spool::LayerDef* const> Layers(uint32_t slot) const { return Of(layers_, slot); }
   absl::Span<const spool::GateDef* const> Gates(uint32_t slot) const { return Of(gates_, slot); }
+  absl::Span<const spool::KernelDef* const> Kernels(uint32_t slot) const { return Of(kernels_, slot); }
 
   absl::Span<const spool::EnvironmentDef* const> environment() const { return environment_; }
   absl::Span<const spool::NoteDef* const> notes() const { return notes_; }
@@ -63,6 +64,7 @@ class Definitions {
   std::vector<const spool::VariantDef*> variants_;
   std::vector<std::vector<const spool::LayerDef*>> layers_;
   std::vector<std::vector<const spool::GateDef*>> gates_;
+  std::vector<std::vector<const spool::KernelDef*>> kernels_;
   std::vector<const spool::EnvironmentDef*> environment_;
   std::vector<const spool::NoteDef*> notes_;
   uint64_t malformed_ = 0;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/decode/frames.h"
+#include "report/decode/kernels.h"
 #include "report/decode/stages.h"
 
 namespace attntrace {
@@ -208,6 +209,7 @@ uint64_t DecodeVariants(const ProcessContext& context, Interner* interner, Symbo
     variant->set_mask_content(NameOf(CommonContent(def.mask_content, Value(context.spool.counters(slot).mask_contents))));
     FillPlace(definitions, slot, def, &frames, variant);
     FillGates(definitions, slot, variant);
+    FillKernels(definitions, slot, context.spool.counters(slot), variant);
     if (ForwardOf(definitions, def) != nullptr) variant->set_forward(ids[def.forward_slot - 1]);
     calls += variant->count();
   }

@@ -21,7 +21,7 @@
 namespace attntrace::spool {
 
 inline constexpr char kMagic[8] = {'A', 'T', 'T', 'N', 'S', 'P', 'L', '\n'};
-inline constexpr uint32_t kVersion = 1;  // Bump with any change in this file or in words.h.
+inline constexpr uint32_t kVersion = 2;  // Bump with any change in this file or in words.h.
 
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr uint32_t kMaxVariants = 2048;
@@ -77,7 +77,11 @@ struct VariantCounters {
   std::atomic<int64_t> min_seq_kv;  // of folded variants, where shapes differ; else 0
   std::atomic<int64_t> max_seq_kv;
   std::atomic<uint64_t> mask_contents;  // bit per MaskContent seen: masks are read at the 1st, 2nd, 4th, 8th ... call
-  uint64_t reserved[4];
+  // CUDA. Launches are counted while kernels are watched, replays whenever a graph that holds calls of this variant is launched.
+  std::atomic<uint64_t> kernel_launches;   // attributed to this variant
+  std::atomic<uint64_t> kernel_instances;  // calls that were watched from their start to their end
+  std::atomic<uint64_t> replayed_calls;    // run again by graph launches, beside `calls`
+  std::atomic<uint64_t> replayed_kernels;
 };
 static_assert(sizeof(VariantCounters) == 128);
 
@@ -113,6 +117,7 @@ enum class RecordKind : uint16_t {
   kEnvironment, // EnvironmentDef; the newest of a key wins
   kThread,      // id; ThreadDef
   kNote,        // NoteDef: something that could not be seen, or a collector that switched itself off
+  kKernel,      // id = slot; KernelDef: one of the kernels that a watched call launched; all of a call have one `list`
 };
 
 struct RecordHeader {
@@ -233,6 +238,13 @@ struct GateDef {
 struct EnvironmentDef {
   StringId key;
   StringId value;
+};
+
+struct KernelDef {
+  StringId name;      // as CUPTI gives it, mangled
+  uint32_t launches;  // by one call
+  uint32_t list;      // lists of one variant count up; the newest is what its later calls launch
+  uint32_t reserved;
 };
 
 struct ThreadDef {

@@ -91,6 +91,7 @@ namespace attntrace {
   X(kForwardCalls, "calls_forward")                                                                 \
   X(kBackwardCalls, "calls_backward")                                                               \
   X(kRecomputeCalls, "calls_recompute")                                                             \
+  X(kOpenCalls, "calls_open")  /* operators of attention that run now: not 0 in a process that died in one */ \
   X(kCpuLiveBytes, "cpu_live_bytes")                                                                \
   X(kCpuPeakBytes, "cpu_peak_bytes")                                                                \
   X(kCpuAllocatedBytes, "cpu_allocated_bytes")             /* sum over all allocations */            \
@@ -107,7 +108,14 @@ namespace attntrace {
   X(kFaults, "faults")                                     /* exceptions caught at our entries */    \
   X(kNoCallPath, "no_call_path")                                                                    \
   X(kForks, "forks")                                                                                \
-  X(kTentativeDropped, "tentative_dropped")
+  X(kTentativeDropped, "tentative_dropped")                                                         \
+  /* CUDA kernels: launches while they were watched. Seen = attributed to an attention call + unattributed. */ \
+  X(kKernelLaunches, "kernel_launches_seen")                                                        \
+  X(kKernelLaunchesAttributed, "kernel_launches_attributed")                                        \
+  X(kKernelLaunchesUnattributed, "kernel_launches_unattributed")                                    \
+  X(kGraphLaunches, "graph_launches_seen")                 /* replays of CUDA graphs, while watched */ \
+  X(kGraphKernelsReplayed, "graph_kernels_attributed")     /* kernels of attention calls in them */  \
+  X(kKernelNamesDropped, "kernel_names_dropped")           /* more distinct kernels than a call or the table holds */
 
 #define ATTNTRACE_ENUMERATOR(e, ...) e,
 #define ATTNTRACE_NAME(e, name, ...) name,
