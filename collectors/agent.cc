@@ -6,6 +6,8 @@
 #include <string>
 
 #include "collectors/call_path.h"
+#include "collectors/cupti/launches.h"
+#include "collectors/cupti/window.h"
 #include "collectors/dispatch.h"
 #include "collectors/environment.h"
 #include "collectors/fault.h"
@@ -38,6 +40,7 @@ void OnMemory(void* pointer, int64_t bytes, size_t total_allocated, size_t, int8
                                 device_index);
   if (space < 0 || bytes == 0) return;
   CountProcess(space, bytes, total_allocated);
+  if (space > 0) OnCudaMemory(space - 1);
   ThreadState* const state = CurrentThread();
   if (state == nullptr) return;
   state->memory.Count(space, bytes);
@@ -54,7 +57,7 @@ void OnExit() {
   Spool().header().state.store(spool::State::kCleanExit, std::memory_order_release);
 }
 
-const AttntraceHooks kHooks = {sizeof(AttntraceHooks), OnMemory, nullptr, nullptr, OnExit};
+const AttntraceHooks kHooks = {sizeof(AttntraceHooks), OnMemory, nullptr, nullptr, OnExit, OnCupti};
 
 void SetCounter(Counter counter, uint64_t value) noexcept {
   Spool().header().counters[static_cast<size_t>(counter)].store(value, std::memory_order_relaxed);
@@ -75,6 +78,10 @@ bool StartAll(const AttntraceStart& start, std::string* reason) noexcept {
     Spool().Note("python-locals", "before Python 3.11 local variables cannot be read safely: modules and layers are not named");
   }
   RecordTorchEnvironment(start.torch_version, start.torch_library);
+  WatchSettings watch;
+  if (const int calls = Option("kernel-calls"); calls >= 0) watch.instances = calls;
+  watch.everything = Option("watch-launches") == 1;
+  StartWatch(start.cupti, watch);
   WatchForks();
   StartDispatch();
   return true;

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "collectors/calls.h"
+#include "collectors/cupti/launches.h"
+#include "collectors/cupti/past_dispatcher.h"
 #include "collectors/dispatch.h"
 #include "collectors/environment.h"
 #include "collectors/spool_writer.h"
@@ -26,6 +28,7 @@ void OpenFor(ThreadState* state, const ForwardCall& forward, uint64_t forward_th
   backward.forward_thread = forward_thread;
   backward.start_ns = MonotonicNs();
   if (!state->memory.Open(&backward.meter, forward.space, forward.score_elements)) backward.meter.space = -1;
+  StartKernels(state, &backward.kernels, forward.space, Mix(forward.slot + 1, 0xb0));
 }
 
 bool Continues(const OpenBackward& open, const ForwardCall& forward, uint64_t thread) noexcept {
@@ -64,6 +67,7 @@ void BeginNode(ThreadState* state, const at::RecordFunction& event) {
   const bool ours = table != nullptr && table->Find(node.sequence, &forward) && !forward.inside_compiled;
   if (!ours) {
     if (depth == 0 && state->backward.open) CloseBackward(state);
+    if (strcmp(name, "CompiledFunctionBackward") == 0) BeginCompiledNode(state, node);
     return;
   }
   OpenBackward& backward = state->backward;
@@ -90,6 +94,7 @@ void EndNode(ThreadState* state, const at::RecordFunction& event) {
   if (depth >= ThreadState::kMaxNodes) return;
   OpenBackward& backward = state->backward;
   const BackwardNode& node = state->nodes[depth];
+  EndCompiledNode(state, node);
   if (!backward.open || node.sequence < backward.forward.first || node.sequence >= backward.forward.end ||
       node.forward_thread != backward.forward_thread) {
     return;
@@ -128,7 +133,7 @@ void CloseBackward(ThreadState* state) noexcept {
   record.allocated_bytes = backward.gross;
   record.host_ns = backward.end_ns - backward.start_ns;
   const Inside ours(state);
-  CountCall(&state->Caches().variants, record, ThreadId(state));
+  FinishKernels(state, backward.kernels, CountCall(&state->Caches().variants, record, ThreadId(state)));
 }
 
 bool BeginBackwardCall(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
@@ -167,9 +172,11 @@ bool BeginBackwardCall(ThreadState* state, const at::RecordFunction& event, cons
   record.kernel_op = op.name;
   call.open = true;
   call.event = &event;
+  Spool().Add(Counter::kOpenCalls);
   call.gates_taken = false;
   call.start_ns = MonotonicNs();
   if (!state->memory.Open(&call.meter, record.space, known ? forward.score_elements : 0)) call.meter.space = -1;
+  StartKernels(state, &call.kernels, record.space, Mix(Mix(record.forward_slot, 0xb1), reinterpret_cast<uintptr_t>(op.name)));
   return true;
 }
 

@@ -161,18 +161,27 @@ struct Stack {
   }
 };
 
-CachedPath NewPythonPath(const Stack& stack, uint32_t flags) noexcept {
+// flex_attention called plainly compiles this wrapper with the backend "eager" (torch/nn/attention/flex_attention.py).
+bool IsFlexWrapper(const FrameText& frame) noexcept {
+  return frame.module == "torch.nn.attention.flex_attention" && frame.function.find("_flex_attention_hop_wrapper") != std::string::npos;
+}
+
+CachedPath NewPythonPath(const Stack& stack, int compiled_regions) noexcept {
   std::vector<FrameText> frames;
   for (int i = 0; i < stack.count; ++i) {
     frames.push_back(ReadFrame(stack.frames[i]));
     // A code object stays alive with its path, so that its address is never another's. Bounded by kMaxPaths.
     Py().Py_IncRef(stack.codes[i]);
   }
-  return DefinePath(stack.hash, frames, flags | (stack.truncated ? spool::kPathTruncated : 0u),
+  for (const FrameText& frame : frames) {
+    if (IsFlexWrapper(frame)) --compiled_regions;
+  }
+  return DefinePath(stack.hash, frames,
+                    (compiled_regions > 0 ? spool::kPathCompiled : 0u) | (stack.truncated ? spool::kPathTruncated : 0u),
                     FindModuleFrame(stack.frames, stack.count));
 }
 
-CallSite PythonSite(PathCaches* caches, uint32_t flags) noexcept {
+CallSite PythonSite(PathCaches* caches, int compiled_regions) noexcept {
   CallSite site;
   const python::Section gil;
   Stack stack;
@@ -180,10 +189,10 @@ CallSite PythonSite(PathCaches* caches, uint32_t flags) noexcept {
     site.no_path_reason = "no Python frame on this thread";
     return site;
   }
-  stack.hash = Mix(stack.hash, flags);
+  stack.hash = Mix(stack.hash, static_cast<uint64_t>(compiled_regions));
   const CachedPath* known = caches->paths.Find(stack.hash);
   if (known == nullptr) {
-    caches->paths.Put(stack.hash, NewPythonPath(stack, flags));
+    caches->paths.Put(stack.hash, NewPythonPath(stack, compiled_regions));
     known = caches->paths.Find(stack.hash);
   }
   const CachedPath path = *known;
@@ -274,10 +283,9 @@ CallSite NativeSite(PathCaches* caches, uint32_t flags) noexcept {
 
 void SetStackDepth(int frames) noexcept { g_depth = std::clamp(frames, 1, kMaxFrames); }
 
-CallSite Where(PathCaches* caches, bool inside_compiled_region) noexcept {
-  const uint32_t flags = inside_compiled_region ? spool::kPathCompiled : 0u;
-  if (python::CanEnter()) return PythonSite(caches, flags);
-  return NativeSite(caches, flags);
+CallSite Where(PathCaches* caches, int compiled_regions) noexcept {
+  if (python::CanEnter()) return PythonSite(caches, compiled_regions);
+  return NativeSite(caches, compiled_regions > 0 ? spool::kPathCompiled : 0u);
 }
 
 void LockPathsForFork() noexcept { All().mutex.lock(); }

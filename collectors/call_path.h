@@ -27,7 +27,9 @@ struct PathCaches {
   DirectMapped<CachedModule, 512> modules;
 };
 
-CallSite Where(PathCaches* caches, bool inside_compiled_region) noexcept;
+// `compiled_regions`: how many torch.compile'd regions are open on this thread. flex_attention that nobody compiled runs in one of
+// its own making, which does not count.
+CallSite Where(PathCaches* caches, int compiled_regions) noexcept;
 
 // How many frames are kept; set once at start.
 void SetStackDepth(int frames) noexcept;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <exception>
 
+#include "collectors/cupti/launches.h"
+#include "collectors/cupti/window.h"
 #include "collectors/environment.h"
 #include "collectors/fork.h"
 #include "collectors/gates.h"
@@ -158,7 +160,7 @@ bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operat
   call.rows_first = op.rows_first;
   {
     const Inside ours(state);
-    record.site = Where(&state->Caches().paths, state->compiled_depth > 0);
+    record.site = Where(&state->Caches().paths, state->compiled_depth);
     record.op = op.name;
     record.phase = ForwardPhase(*state);
     if (op.role == Role::kKernel || op.role == Role::kFlexForward) {
@@ -177,8 +179,10 @@ bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operat
   call.first_sequence = static_cast<int64_t>(at::sequence_number::peek());
   call.open = true;
   call.event = &event;
+  Spool().Add(Counter::kOpenCalls);
   call.start_ns = MonotonicNs();
   if (!state->memory.Open(&call.meter, record.space, geometry.elements)) call.meter.space = -1;
+  StartKernels(state, &call.kernels, record.space, WatchEnabled() ? Mix(SignatureOf(record), SdpaSwitches()) : 0);
   return true;
 }
 
@@ -204,6 +208,7 @@ void FinishCall(ThreadState* state) {
   OpenCall& call = state->call;
   CallRecord& record = call.record;
   call.open = false;
+  Spool().Add(Counter::kOpenCalls, ~uint64_t{0});  // one less
   record.host_ns = ElapsedSince(call.start_ns);
   if (call.meter.space >= 0) {
     record.peak_bytes = call.meter.Peak();
@@ -215,24 +220,29 @@ void FinishCall(ThreadState* state) {
       state->backward.meter.nested_gross += record.allocated_bytes;  // counted once, as this call's
     }
   }
-  if (std::uncaught_exceptions() > 0) return;  // the operator refused or failed: no attention ran
+  // An operator that throws has refused or failed: no attention ran. But a checkpoint stops its recompute by throwing out of the last
+  // operator that it needs, after its kernel.
+  const bool stopped_early = record.phase == Phase::kRecompute && record.backend != Backend::kUnknown;
+  if (std::uncaught_exceptions() > 0 && !stopped_early) return;
   const Inside ours(state);
   if (record.phase == Phase::kBackward) {
     record.path_kind = record.path_kind == PathKind::kQuadratic ? PathKind::kQuadratic : PathKind::kFused;
-    CountCall(&state->Caches().variants, record, ThreadId(state));
+    FinishKernels(state, call.kernels, CountCall(&state->Caches().variants, record, ThreadId(state)));
     return;
   }
   const Geometry geometry = GeometryOf(record, call.rows_first);
   if (record.backend == Backend::kUnknown) record.backend = Backend::kNone;
   record.mask_content = call.content_now;
   record.path_kind = PathOf(record, geometry);
+  if (record.path_kind != PathKind::kDense) record.score_bytes = 0;  // a workspace that happens to have that size
   // Gates matter where no fused kernel ran; a fused call's are empty and say nothing.
   record.gates = call.gates_taken && record.backend == Backend::kMath ? &call.gates : nullptr;
   const auto end = static_cast<int64_t>(at::sequence_number::peek());
-  CommitForward(state, record, call.first_sequence, (record.flags & spool::kGradMode) != 0 ? end : -1, geometry.elements);
+  const int64_t recorded = (record.flags & spool::kGradMode) != 0 ? end : -1;
+  FinishKernels(state, call.kernels, CommitForward(state, record, call.first_sequence, recorded, geometry.elements));
 }
 
-void CommitForward(ThreadState* state, const CallRecord& record, int64_t first, int64_t end, int64_t score_elements) {
+uint32_t CommitForward(ThreadState* state, const CallRecord& record, int64_t first, int64_t end, int64_t score_elements) {
   const uint32_t slot = CountCall(&state->Caches().variants, record, ThreadId(state));
   if (slot < spool::kMaxVariants && record.mask_content != MaskContent::kUnread) {
     Spool().counters(slot).mask_contents.fetch_or(uint64_t{1} << static_cast<unsigned>(record.mask_content),
@@ -243,7 +253,7 @@ void CommitForward(ThreadState* state, const CallRecord& record, int64_t first, 
   forward.first = first;
   forward.end = end;
   if (end <= first) {  // autograd recorded nothing, unless this runs inside a compiled autograd function, whose node then is its
-    if (state->compiled_function < 0) return;
+    if (state->compiled_function < 0) return slot;
     forward.first = state->compiled_function;
     forward.end = forward.first + 1;
     forward.inside_compiled = true;
@@ -259,6 +269,7 @@ void CommitForward(ThreadState* state, const CallRecord& record, int64_t first, 
   forward.k = record.k;
   if (state->torch_thread == 0) state->torch_thread = at::RecordFunction::currentThreadId();
   if (ForwardTable* const table = ForwardsOf(state->torch_thread); table != nullptr) table->Add(forward);
+  return slot;
 }
 
 }  // namespace attntrace

@@ -16,7 +16,8 @@ void Refine(ThreadState* state, const at::RecordFunction& event, const Operator&
 void FinishCall(ThreadState* state);
 
 // Counts a finished forward and remembers which autograd numbers are its own. `end` < 0: autograd recorded nothing.
-void CommitForward(ThreadState* state, const CallRecord& record, int64_t first, int64_t end, int64_t score_elements);
+// Returns its slot.
+uint32_t CommitForward(ThreadState* state, const CallRecord& record, int64_t first, int64_t end, int64_t score_elements);
 Phase ForwardPhase(const ThreadState& state) noexcept;
 uint64_t ElapsedSince(uint64_t start_ns) noexcept;
 

@@ -9,6 +9,8 @@
 #include <new>
 
 #include "collectors/calls.h"
+#include "collectors/cupti/past_dispatcher.h"
+#include "collectors/cupti/window.h"
 #include "collectors/fault.h"
 #include "collectors/fork.h"
 
@@ -26,6 +28,7 @@ struct Context final : at::ObserverContext {
   static void operator delete(void* block, const std::nothrow_t&) noexcept { operator delete(block); }
   Kind kind;
   StepEnd end;
+  bool region_watched = false;
 };
 
 struct FreeBlock {
@@ -62,10 +65,17 @@ Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operato
   switch (op.role) {
     case Role::kCompiledRegion:
       ++state->compiled_depth;
-      return ContextOf(Context::kRegion);
+      if (auto* const context = new (std::nothrow) Context(Context::kRegion); context != nullptr) {
+        Owned owned(context);
+        context->region_watched = BeginRegion(state, event.name());
+        return owned;
+      }
+      --state->compiled_depth;
+      return nullptr;
     case Role::kCompiledFunction:
       if (state->compiled_function >= 0) return nullptr;
       state->compiled_function = event.seqNr();
+      NoteCompiledFunction(state, event);
       return state->compiled_function >= 0 ? ContextOf(Context::kCompiledFunction) : nullptr;
     case Role::kSdpa:
     case Role::kKernel:
@@ -93,6 +103,8 @@ Owned OnFunction(ThreadState* state, const at::RecordFunction& event) {
     ++state->engine_depth;
     return ContextOf(Context::kEngine);
   }
+  if (g_watch_asks.load(std::memory_order_relaxed)) TendWatch();
+  if (HasLooseCalls(*state)) CountLooseCalls(state);
   // Outside of any backward: whatever was left open there has ended.
   if (state->backward.open && state->engine_depth == 0 && state->node_depth == 0) CloseBackward(state);
   if (op != nullptr) return OnKnown(state, event, *op);
@@ -138,6 +150,7 @@ void End(const at::RecordFunction& event, at::ObserverContext* observer) {
         --state->engine_depth;
         break;
       case Context::kRegion:
+        if (static_cast<Context*>(observer)->region_watched) EndRegion(state);
         --state->compiled_depth;
         break;
       case Context::kCompiledFunction:

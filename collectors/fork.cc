@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "collectors/call_path.h"
+#include "collectors/cupti/window.h"
 #include "collectors/spool_writer.h"
 #include "collectors/variants.h"
 
@@ -28,6 +29,7 @@ void Parent() noexcept {
 void Child() noexcept {
   // Most forked children (data loaders) never call attention: no file for those, only private memory in place of the parent's.
   Spool().DetachAfterFork();
+  StopWatchAfterFork();
   g_detached.store(true, std::memory_order_relaxed);
   Parent();
 }

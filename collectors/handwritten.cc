@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "collectors/calls.h"
+#include "collectors/cupti/launches.h"
+#include "collectors/cupti/window.h"
 #include "collectors/fork.h"
 #include "collectors/spool_writer.h"
 #include "collectors/tensors.h"
@@ -88,6 +90,7 @@ StepEnd BeginProduct(ThreadState* state, const at::RecordFunction& event, const 
     if (values->size(1) != weights->size(2)) std::swap(from.v.sizes[1], from.v.sizes[2]);
     end.action = EndAction::kFinishCandidate;
     end.candidate = candidate;
+    state->finishing = candidate;
     end.former = lineage.Descend(-1, Stage::kNone);
     return end;
   }
@@ -104,6 +107,8 @@ StepEnd BeginProduct(ThreadState* state, const at::RecordFunction& event, const 
   from.k = Describe(*b);
   from.first_sequence = static_cast<int64_t>(at::sequence_number::peek());
   from.start_ns = MonotonicNs();
+  // Whether this product begins an attention is not known yet, so it is no reason to open the window.
+  from.kernels.Start(0, space > 0 && WatchEnabled() ? WatchEpoch() : 0, 0);
   if (!state->memory.Open(&from.meter, space, from.score_elements)) from.meter.space = -1;
   if (op.arguments.q == 1) NoteMask(&from, inputs, lineage);  // baddbmm adds a mask on the way
   end.action = EndAction::kRestoreWatch;
@@ -134,7 +139,8 @@ StepEnd BeginSoftmax(ThreadState* state, const at::RecordFunction& event, const 
       if (from.batch * from.heads * from.rows != from.score_elements / from.columns) from.heads = 0;
     }
     const Inside ours(state);
-    from.site = Where(&state->Caches().paths, state->compiled_depth > 0);
+    from.site = Where(&state->Caches().paths, state->compiled_depth);
+    WantKernels(state, &from.kernels, from.space, Mix(Mix(Mix(from.site.path, 0x5d), from.rows), from.columns));
   }
   const char* const name = op.name;
   if (name[0] != 0 && name[strlen(name) - 1] == '_') lineage.Promote(StorageOf(*scores));
@@ -162,6 +168,7 @@ StepEnd BeginStep(ThreadState* state, const at::RecordFunction& event) {
 void FinishCandidate(ThreadState* state, int index) {
   Lineage& lineage = state->lineage;
   Candidate& from = lineage.candidate(index);
+  state->finishing = -1;
   if (!from.live || !from.softmax_seen) return;
   CallRecord record;
   record.site = from.site;
@@ -195,10 +202,11 @@ void FinishCandidate(ThreadState* state, int index) {
   }
   const int64_t first = from.first_sequence;
   const int64_t elements = from.score_elements;
+  const KernelSet kernels = from.kernels;
   lineage.Drop(index, &state->memory);
   const Inside ours(state);
   const auto end = static_cast<int64_t>(at::sequence_number::peek());
-  CommitForward(state, record, first, (record.flags & spool::kGradMode) != 0 ? end : -1, elements);
+  FinishKernels(state, kernels, CommitForward(state, record, first, (record.flags & spool::kGradMode) != 0 ? end : -1, elements));
 }
 
 }  // namespace attntrace

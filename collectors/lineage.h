@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "collectors/call_path.h"
+#include "collectors/cupti/kernels.h"
 #include "collectors/memory.h"
 #include "tracer/spool/format.h"
 
@@ -35,6 +36,7 @@ struct Candidate {
   const char* softmax = "";
   int64_t batch = 0, heads = 0;  // where the softmax's input has rank 4
   CallSite site;
+  KernelSet kernels;
 };
 
 class Lineage {
@@ -58,6 +60,7 @@ class Lineage {
     Stage stage = Stage::kNone;
   };
   Watch Descend(int candidate, Stage stage) noexcept;
+  int watched() const noexcept { return watch_.candidate; }
   void Restore(Watch former) noexcept { watch_ = former; }
 
   // The input of an in-place softmax turns from scores into weights.

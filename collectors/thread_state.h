@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectors/call_path.h"
+#include "collectors/cupti/kernels.h"
 #include "collectors/forwards.h"
 #include "collectors/lineage.h"
 #include "collectors/memory.h"
@@ -25,6 +26,7 @@ struct OpenCall {
   bool gates_taken = false;
   bool rows_first = false;
   MaskContent content_now = MaskContent::kUnread;
+  KernelSet kernels;
 };
 
 // The backward of one forward call: the autograd nodes of its range that run one after another.
@@ -37,6 +39,7 @@ struct OpenBackward {
   Backend backend = Backend::kUnknown;
   bool softmax = false;
   char node[64] = "";
+  KernelSet kernels;
   // As of the end of its newest node: what follows is not its own.
   int64_t peak_bytes = 0, kept_bytes = 0;
   uint64_t gross = 0, end_ns = 0;
@@ -53,6 +56,7 @@ struct CallCaches {  // only for threads that call attention
   PathCaches paths;
   VariantCaches variants;
   DirectMapped<uint32_t, 512> looks;  // how often a signature's inputs were seen
+  DirectMapped<uint8_t, 512> kernels;  // whole instances whose kernels were watched, by KernelSet::key
 };
 
 struct ThreadState {
@@ -71,6 +75,9 @@ struct ThreadState {
   int compiled_depth = 0;  // open compiled regions
   int64_t compiled_function = -1;  // sequence number of the compiled autograd function that runs now
   std::unique_ptr<CallCaches> caches;
+  int finishing = -1;              // candidate whose PV product runs now
+  bool loose_calls = false;        // see collectors/cupti/past_dispatcher.h
+  std::shared_ptr<struct PastDispatcher> past;
 
   CallCaches& Caches() {
     if (caches == nullptr) caches = std::make_unique<CallCaches>();

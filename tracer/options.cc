@@ -32,6 +32,10 @@ constexpr OptionSpec kTable[] = {
     {"stack-depth", 0, K::kNumber, "N", "64", 1, 128, R::kAgent, "frames kept of a call path"},
     {"max-shapes", 0, K::kNumber, "N", "64", 1, 1024, R::kAgent,
      "distinct shapes of one call path that are counted apart; further ones are counted together"},
+    {"kernel-calls", 0, K::kNumber, "N", "3", 0, 100, R::kAgent,
+     "CUDA: calls of each kind whose kernels are named; 0: CUPTI is left alone"},
+    {"watch-launches", 0, K::kFlag, "", "0", 0, 0, R::kAgent,
+     "CUDA: watch every kernel launch of the run (about 0.7 us each), not only while new kinds of call appear"},
     {"help", 'h', K::kFlag, "", "0", 0, 0, R::kLauncher, "list the settings and exit"},
 };
 
