@@ -1,0 +1,20 @@
+// The CUDA half of our own kernel: a shared library beside this executable, built where there is a CUDA compiler, found at run
+// time.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include "kernels/tiled/call.h"
+
+namespace attntrace::reference {
+
+struct TiledCudaLibrary {
+  decltype(&attntrace_tiled_cuda_workspace) workspace = nullptr;
+  decltype(&attntrace_tiled_cuda_forward) forward = nullptr;
+  decltype(&attntrace_tiled_cuda_backward) backward = nullptr;
+};
+
+// Throws c10::Error where the library is missing or cannot be loaded.
+const TiledCudaLibrary& TiledCuda(c10::Device device);
+
+}  // namespace attntrace::reference
