@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "collectors/cupti/devices.h"
 #include "collectors/cupti/launches.h"
 #include "collectors/cupti/window.h"
 #include "collectors/environment.h"
@@ -107,7 +108,10 @@ void LookClosely(ThreadState* state, const at::RecordFunction& event, const Oper
   caches.looks.Put(signature, count);
   const Inputs inputs = event.inputs();
   const bool masked = call.record.mask.present != 0;
-  if (masked && (count & (count - 1)) == 0) call.content_now = ReadMask(At(inputs, op.arguments.mask)->toTensor());
+  // On a device the mask is copied here, which waits for it: once, and never while a graph is captured.
+  const bool on_device = call.record.mask.device == DeviceKind::kCuda;
+  const bool readable = on_device ? count == 1 && !IsCapturing(call.record.mask.device_index) : (count & (count - 1)) == 0;
+  if (masked && readable) call.content_now = ReadMask(At(inputs, op.arguments.mask)->toTensor());
   if (count != 1 || op.role != Role::kSdpa) return;
   const c10::IValue *const k = At(inputs, op.arguments.k), *const v = At(inputs, op.arguments.v);
   if (!Readable(k) || !Readable(v)) return;
@@ -235,8 +239,10 @@ void FinishCall(ThreadState* state) {
   record.mask_content = call.content_now;
   record.path_kind = PathOf(record, geometry);
   if (record.path_kind != PathKind::kDense) record.score_bytes = 0;  // a workspace that happens to have that size
-  // Gates matter where no fused kernel ran; a fused call's are empty and say nothing.
-  record.gates = call.gates_taken && record.backend == Backend::kMath ? &call.gates : nullptr;
+  // On the CPU there is one fused backend, and where it ran its gates are empty and say nothing.
+  std::erase_if(call.gates, [&](const GateText& gate) { return gate.backend == record.backend; });
+  const bool told = record.backend == Backend::kMath || record.q.device == DeviceKind::kCuda;
+  record.gates = call.gates_taken && told ? &call.gates : nullptr;
   const auto end = static_cast<int64_t>(at::sequence_number::peek());
   const int64_t recorded = (record.flags & spool::kGradMode) != 0 ? end : -1;
   FinishKernels(state, call.kernels, CommitForward(state, record, call.first_sequence, recorded, geometry.elements));

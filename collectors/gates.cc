@@ -11,6 +11,8 @@
 
 #include <string>
 
+#include "collectors/gates_cuda.h"
+
 namespace attntrace {
 namespace {
 
@@ -123,6 +125,7 @@ void Ask(const Check& check, const sdp::sdp_params& params, std::vector<GateText
 void TakeGates(const SdpaInputs& inputs, std::vector<GateText>* gates) noexcept {
   gates->clear();
   try {
+    if (inputs.q.is_cuda()) return TakeCudaGates(inputs, gates);
     if (!inputs.q.is_cpu()) return;
     const at::DisableRecordFunctionGuard quiet;
     const at::NoGradGuard no_grad;  // views made here take no place in the program's autograd numbering

@@ -109,6 +109,7 @@ StepEnd BeginProduct(ThreadState* state, const at::RecordFunction& event, const 
   from.start_ns = MonotonicNs();
   // Whether this product begins an attention is not known yet, so it is no reason to open the window.
   from.kernels.Start(0, space > 0 && WatchEnabled() ? WatchEpoch() : 0, 0);
+  NoteCapture(&from.kernels, space);
   if (!state->memory.Open(&from.meter, space, from.score_elements)) from.meter.space = -1;
   if (op.arguments.q == 1) NoteMask(&from, inputs, lineage);  // baddbmm adds a mask on the way
   end.action = EndAction::kRestoreWatch;

@@ -1,5 +1,11 @@
 #include "collectors/mask.h"
 
+#include <ATen/ops/from_blob.h>
+#include <ATen/record_function.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 namespace attntrace {
@@ -72,10 +78,35 @@ MaskContent Read(const at::Tensor& mask) {
   return agreement.causal_padding ? MaskContent::kCausalPadding : MaskContent::kOther;
 }
 
+// The mask's own elements, without what it is broadcast to; only where they lie side by side, so that the device makes no copy first.
+MaskContent ReadCopied(const at::Tensor& mask) {
+  std::vector<int64_t> sizes = mask.sizes().vec();
+  int64_t elements = 1;
+  for (int64_t d = mask.dim() - 1; d >= 0; --d) {
+    if (mask.stride(d) == 0) sizes[static_cast<size_t>(d)] = 1;
+    if (sizes[static_cast<size_t>(d)] == 1) continue;
+    if (mask.stride(d) != elements) return MaskContent::kUnread;
+    elements *= sizes[static_cast<size_t>(d)];
+  }
+  if (elements > kMaxCopiedElements) return MaskContent::kUnread;
+  const at::DisableRecordFunctionGuard quiet;
+  const at::NoGradGuard no_grad;
+  // Memory of our own, so that no allocator of the program's reports it.
+  const std::unique_ptr<void, void (*)(void*)> memory(malloc(static_cast<size_t>(elements) * mask.element_size()), free);
+  if (memory == nullptr) return MaskContent::kUnread;
+  at::Tensor copy = at::from_blob(memory.get(), sizes, at::TensorOptions(mask.scalar_type()).device(at::kCPU));
+  copy.copy_(mask.as_strided(sizes, copy.strides()));
+  return ReadMask(copy.expand(mask.sizes()));
+}
+
 }  // namespace
 
 MaskContent ReadMask(const at::Tensor& mask) noexcept {
   try {
+    if (mask.is_cuda() && !mask.is_nested() && mask.layout() == at::kStrided && mask.dim() >= 2 && mask.numel() != 0 &&
+        !mask.is_neg()) {
+      return ReadCopied(mask);
+    }
     if (!mask.is_cpu() || mask.is_nested() || mask.layout() != at::kStrided || mask.dim() < 2 || mask.numel() == 0 ||
         mask.numel() > kMaxMaskElements || mask.is_neg()) {
       return MaskContent::kUnread;

@@ -9,9 +9,11 @@
 
 namespace attntrace {
 
-// For a CPU mask of bool or floating point whose last two dimensions are (rows, columns). Larger than kMaxElements: kUnread.
+// For a mask of bool or floating point whose last two dimensions are (rows, columns). Larger than kMaxMaskElements: kUnread.
+// One on a CUDA device is copied to the host, which waits for the device; there the bound is kMaxCopiedElements.
 // Bool: true attends. Float: 0 attends, a large negative number or -inf does not, anything else is a bias (kOther).
 inline constexpr int64_t kMaxMaskElements = int64_t{1} << 26;
+inline constexpr int64_t kMaxCopiedElements = int64_t{1} << 24;
 MaskContent ReadMask(const at::Tensor& mask) noexcept;
 
 }  // namespace attntrace

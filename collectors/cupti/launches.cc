@@ -116,13 +116,21 @@ void StartKernels(ThreadState* state, KernelSet* kernels, int space, uint64_t ke
   if (space > 0 && WatchEnabled()) kernels->epoch = WatchEpoch();
 }
 
+void NoteCapture(KernelSet* kernels, int space) noexcept {
+  if (kernels->token != 0 || space <= 0 || !WatchEnabled() || !IsCapturing(space - 1)) return;
+  WatchGraphs();
+  kernels->token = NewCapture();
+}
+
 void WantKernels(ThreadState* state, KernelSet* kernels, int space, uint64_t key) noexcept {
   kernels->key = key;
-  if (space <= 0 || !WatchEnabled()) return;
-  if (IsCapturing(space - 1)) {
-    WatchGraphs();
-    kernels->token = NewCapture();
+  if (space <= 0) return;
+  if (!WatchEnabled()) {  // an allocator may report nothing (cudaMallocAsync): then this is the first sign of the device
+    OnCudaMemory(space - 1);
+    TendWatch();
+    if (!WatchEnabled()) return;
   }
+  NoteCapture(kernels, space);
   if (LacksKernels(state, key)) {
     WatchNeeded();
   } else {

@@ -15,6 +15,8 @@ void OnCupti(int domain, uint32_t callback, const void* data) noexcept;
 void StartKernels(ThreadState* state, KernelSet* kernels, int space, uint64_t key) noexcept;
 // It began earlier, and only now is known to be worth it.
 void WantKernels(ThreadState* state, KernelSet* kernels, int space, uint64_t key) noexcept;
+// If a CUDA graph captures what the thread does on that device, what is open is told apart in the graph.
+void NoteCapture(KernelSet* kernels, int space) noexcept;
 // It ended and is counted in this slot.
 void FinishKernels(ThreadState* state, const KernelSet& kernels, uint32_t slot) noexcept;
 // Its kernels, as one launch each of `kernel`, seen (observed) or known from an earlier instance.
