@@ -1,0 +1,54 @@
+# Trains a Llama of one billion random parameters, bf16, 2048 tokens a step. STEPS steps; PROFILE=1 counts the kernels of the last two
+# by torch.profiler. One JSON line: losses, median step in ms, kernels, bytes.
+import json
+import os
+import statistics
+import time
+
+import torch
+import transformers
+from transformers import LlamaConfig, LlamaForCausalLM
+
+transformers.logging.set_verbosity_error()
+steps = int(os.environ.get("STEPS", "24"))
+profiled = os.environ.get("PROFILE") == "1"
+torch.manual_seed(0)
+config = LlamaConfig(vocab_size=32000, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
+                     num_key_value_heads=8, tie_word_embeddings=True, use_cache=False)
+with torch.device("cuda"):
+    torch.set_default_dtype(torch.bfloat16)
+    model = LlamaForCausalLM(config)
+parameters = sum(p.numel() for p in model.parameters())
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+tokens = torch.randint(0, 32000, (1, 2048), device="cuda")
+losses, times = [], []
+
+
+def step():
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    loss = model(input_ids=tokens, labels=tokens).loss
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    torch.cuda.synchronize()
+    times.append((time.perf_counter() - start) * 1e3)
+    losses.append(loss.item())
+
+
+for _ in range(steps - 2):
+    step()
+kernels = 0
+if profiled:
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as prof:
+        step()
+        step()
+    device = [e for e in prof.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    kernels = sum(1 for e in device if not e.name.startswith(("Memcpy", "Memset")))
+else:
+    step()
+    step()
+print(json.dumps({"parameters": parameters, "losses": losses, "median_ms": statistics.median(times[steps // 3:]),
+                  "kernels_of_two_steps": kernels, "peak": torch.cuda.max_memory_allocated()}))
