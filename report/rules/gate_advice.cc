@@ -65,30 +65,23 @@ void AdviseGqa(const Variant& variant, Finding* finding) {
             absl::StrCat("k, v = k.repeat_interleave(", times, ", -3), v.repeat_interleave(", times, ", -3)"));
 }
 
-void AdviseDisabled(const Refusal& refusal, const Environment& environment, Finding* finding) {
+void AdviseDisabled(const Refusal& refusal, Finding* finding) {
   for (const std::string& backend : refusal.backends) {
-    const auto setting = environment.settings().find(absl::StrCat("sdp.", backend));
-    const bool everywhere = setting != environment.settings().end() && setting->second == "off";
     const std::string call =
         absl::StrCat("torch.backends.cuda.enable_", backend == "efficient" ? "mem_efficient" : backend, "_sdp(True)");
-    if (everywhere) {
-      AddAdvice(finding, absl::StrCat(backend, " is switched off for the whole process: switch it on"), call);
-    } else {
-      AddAdvice(finding,
-                absl::StrCat(backend, " was switched off at this call, by sdpa_kernel around it or by a flag: let it in there"),
-                call);
-    }
+    AddAdvice(finding, absl::StrCat(backend, " was switched off at this call, by sdpa_kernel around it or by a flag: let it in there"),
+              call);
   }
 }
 
 }  // namespace
 
-void Advise(const Refusal& refusal, const Variant& variant, const Environment& environment, Finding* finding) {
+void Advise(const Refusal& refusal, const Variant& variant, Finding* finding) {
   const Tensor* q = FindTensor(variant, "q");
   const bool cpu = q != nullptr && q->device() == "cpu";
   switch (refusal.kind) {
     case GateKind::kDisabled:
-      return AdviseDisabled(refusal, environment, finding);
+      return AdviseDisabled(refusal, finding);
     case GateKind::kDropout:
       return AdviseDropout(variant, finding);
     case GateKind::kHeadDimsDiffer:

@@ -46,7 +46,7 @@ std::vector<Refusal> RefusalsOf(const Variant& variant);
 std::string InWords(const Refusal& refusal, const Variant& variant);
 
 // Adds the change that takes this refusal away. Environment.settings tell where a switch stands.
-void Advise(const Refusal& refusal, const Variant& variant, const Environment& environment, Finding* finding);
+void Advise(const Refusal& refusal, const Variant& variant, Finding* finding);
 
 // Every backend that has a gate is switched off: the one that ran was pinned on purpose.
 bool ByRequest(const Variant& variant);

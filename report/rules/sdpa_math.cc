@@ -53,7 +53,7 @@ void CheckSdpaMath(const Report& report, std::vector<Finding>* findings) {
     // Nothing is stored for an empty sequence, and what was asked for is no loss.
     if (by_request || SeqKv(first) == 0) finding.set_severity("note");
     if (by_request) finding.set_title("scaled_dot_product_attention ran the math backend, by request");
-    for (const Refusal& refusal : refusals) Advise(refusal, first, report.environment(), &finding);
+    for (const Refusal& refusal : refusals) Advise(refusal, first, &finding);
     findings->push_back(std::move(finding));
   }
 }

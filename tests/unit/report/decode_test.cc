@@ -165,13 +165,13 @@ TEST_CASE("how a process ended") {
   TemporaryFolder folder;
   SpoolBuilder builder(getpid());
   builder.header().state = spool::State::kActive;
-  SECTION("killed") {
+  SECTION("killed inside attention") {
+    builder.Count(Counter::kOpenCalls, 1);
     const Report report = Decode({builder.Write(folder, "a")});
     CHECK(report.processes(0).ended() == "died");
     CHECK(Codes(report) == std::set<std::string>{"died"});
   }
-  SECTION("a forked child that left by os._exit has lost nothing") {
-    builder.header().forked_from = 1;
+  SECTION("killed anywhere else, or left by os._exit: nothing is missing") {
     const Report report = Decode({builder.Write(folder, "a")});
     CHECK(report.processes(0).ended() == "died");
     CHECK(report.blind_spots_size() == 0);
@@ -205,6 +205,8 @@ TEST_CASE("a process that went on as another program has not died") {
   other.header().start_realtime_ns = 3'000'000'000;  // the pid used again
   other.header().start_ticks = 9999;
   other.header().state = spool::State::kActive;
+  before.Count(Counter::kOpenCalls, 1);
+  other.Count(Counter::kOpenCalls, 1);
   const Report report = Decode({before.Write(folder, "a"), after.Write(folder, "b"), other.Write(folder, "c")});
   CHECK(report.processes(0).ended() == "replaced");
   CHECK(report.processes(1).ended() == "clean");
