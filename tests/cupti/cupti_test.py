@@ -1,0 +1,220 @@
+"""The CUPTI collector without a device. Each test traces a small program of its own and reads the report."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ATTNTRACE = os.environ["ATTNTRACE"]
+FAKE = os.environ["FAKE_CUPTI"]
+
+
+class Traced:
+    def __init__(self, program, options=(), fake=True, timeout=300, **variables):
+        with tempfile.TemporaryDirectory(prefix="attntrace-test-") as folder:
+            subject = pathlib.Path(folder, "program.py")
+            subject.write_text(program)
+            environment = {**os.environ, "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+            if fake:
+                environment["ATTNTRACE_LIBCUPTI"] = FAKE
+            report = os.path.join(folder, "report.attn")
+            start = time.monotonic()
+            self.run = subprocess.run([ATTNTRACE, "-q", "-o", report, *options, "--", sys.executable, str(subject)],
+                                      capture_output=True, text=True, timeout=timeout, env=environment)
+            self.seconds = time.monotonic() - start
+            if self.run.returncode != 0:
+                raise AssertionError(f"exit {self.run.returncode}\n{self.run.stdout}\n{self.run.stderr}")
+            shown = subprocess.run([ATTNTRACE, "report", "--format", "json", report], capture_output=True, text=True, check=True)
+            self.report = json.loads(shown.stdout)
+
+    def counter(self, name):
+        return next((int(c.get("value", 0)) for c in self.report["processes"][0]["counters"] if c["name"] == name), 0)
+
+    def variants(self, **wanted):
+        return [v for v in self.report.get("variants", []) if all(v.get(key) == value for key, value in wanted.items())]
+
+    def calls(self, **wanted):
+        return sum(int(v.get("count", 0)) for v in self.variants(**wanted))
+
+    def blind(self, code):
+        return [spot["text"] for spot in self.report.get("blind_spots", []) if spot["code"] == code]
+
+
+class Launches(unittest.TestCase):
+    def check_laws(self, traced):
+        attributed = traced.counter("kernel_launches_attributed")
+        self.assertEqual(attributed + traced.counter("kernel_launches_unattributed"), traced.counter("kernel_launches_seen"))
+        self.assertEqual(sum(int(v.get("kernel_launches", 0)) for v in traced.report["variants"]), attributed)
+        self.assertEqual(traced.counter("faults"), 0)
+
+    def test_kernels_of_a_call(self):
+        traced = Traced("from subject import *\nuse_device()\nq = torch.ones(1, 8, 2, 4)\nlaunch(OTHER)\n"
+                        "for _ in range(5): flash(q, q, q)\n", fake=True, FAKE_CUPTI=FAKE)
+        self.check_laws(traced)
+        [variant] = traced.variants(backend="flash-attn-2")
+        self.assertEqual([(k["name"].split("<")[0], k["launches"], k["kind"]) for k in variant["kernels"]],
+                         [("_ZN13pytorch_flash16flash_fwd_kernelI", 1, "fused"), ("ampere_sgemm_128x64", 2, "other")])
+        self.assertEqual(int(variant["kernel_launches"]), 15)
+        self.assertEqual(traced.counter("kernel_launches_seen"), 16)
+
+    def test_compiled_flex_is_counted_with_and_without_callbacks(self):
+        traced = Traced("from subject import *\nuse_device()\nx = torch.ones(2, 2, requires_grad=True)\n"
+                        "for _ in range(5): compiled(x).sum().backward()\nsettle()\n"
+                        "assert not fake.fake_held(), 'the subscription is kept'\n"
+                        "for _ in range(7): compiled(x).sum().backward()\n", FAKE_CUPTI=FAKE)
+        self.check_laws(traced)
+        self.assertEqual(traced.calls(operator="flex_attention", phase="forward", backend="flex-triton"), 12)
+        self.assertEqual(traced.calls(operator="flex_attention", phase="backward", backend="flex-triton"), 12)
+        for variant in traced.variants(operator="flex_attention", phase="backward"):
+            self.assertIn(variant["forward"], [v["id"] for v in traced.variants(phase="forward")])
+            self.assertEqual(variant["path"], "fused")
+
+    def test_past_the_dispatcher(self):
+        traced = Traced("from subject import *\nuse_device()\nfor _ in range(4):\n    launch(b'BatchPrefillWithPagedKVCacheKernel')\n"
+                        "    torch.ones(1)\n", FAKE_CUPTI=FAKE)
+        self.check_laws(traced)
+        self.assertEqual(traced.calls(backend="flashinfer", phase="forward"), 4)
+        self.assertTrue(traced.blind("past-dispatcher"))
+
+    def test_everything_is_watched_on_request(self):
+        traced = Traced("from subject import *\nuse_device()\nsettle()\nfor _ in range(50): launch(OTHER)\nassert fake.fake_held()\n",
+                        options=["--watch-launches"], FAKE_CUPTI=FAKE)
+        self.check_laws(traced)
+        self.assertEqual(traced.counter("kernel_launches_seen"), 250)
+
+    def test_correlation_wraps_and_unknown_callbacks(self):
+        traced = Traced("from subject import *\nuse_device()\nq = torch.ones(1, 8, 2, 4)\nfor _ in range(30): flash(q, q, q)\n",
+                        options=["--watch-launches"], FAKE_CUPTI=FAKE, FAKE_CUPTI_UNKNOWN="1", FAKE_CUPTI_VERSION="22")
+        self.check_laws(traced)
+        self.assertEqual(traced.counter("kernel_launches_attributed"), 90)
+
+
+class Refusals(unittest.TestCase):
+    PROGRAM = "from subject import *\nuse_device()\nq = torch.ones(1, 8, 2, 4)\nfor _ in range(5): flash(q, q, q)\n"
+
+    def refused(self, answer):
+        traced = Traced(self.PROGRAM, FAKE_CUPTI=FAKE, FAKE_CUPTI_SUBSCRIBE=str(answer))
+        self.assertEqual(traced.calls(backend="flash-attn-2"), 5)
+        return traced.blind("cupti")
+
+    def test_another_subscriber(self):
+        self.assertRegex("".join(self.refused(39)), "held by CUPTI for somebody")
+
+    def test_newer_than_the_driver(self):
+        self.assertRegex("".join(self.refused(15)), "answers 15 .*newer than the driver")
+
+    def test_no_driver(self):
+        self.assertRegex("".join(self.refused(999)), "answers 999")
+
+    def test_no_device_no_word(self):
+        traced = Traced("from subject import *\nq = torch.ones(1, 8, 2, 4)\nfor _ in range(5): flash(q, q, q)\nsettle()\n"
+                        "assert fake.fake_calls() == 0\n", FAKE_CUPTI=FAKE)
+        self.assertEqual(traced.report.get("blind_spots", []), [])
+
+    def test_the_real_library_without_a_driver(self):
+        traced = Traced("from subject import *\nuse_device()\nq = torch.ones(1, 8, 2, 4)\nfor _ in range(5): flash(q, q, q)\n", fake=False,
+                        FAKE_CUPTI=FAKE)
+        if "cu" in traced.report["environment"]["torch"]:
+            self.assertTrue(traced.blind("cupti"))
+        self.assertEqual(traced.calls(backend="flash-attn-2"), 5)
+
+    def test_switched_off(self):
+        traced = Traced(self.PROGRAM + "assert fake.fake_calls() == 0\n", options=["--kernel-calls=0"], FAKE_CUPTI=FAKE)
+        self.assertEqual(traced.blind("cupti"), [])
+
+
+class Peers(unittest.TestCase):
+    def test_peer_gets_exactly_what_it_enabled(self):
+        traced = Traced("""
+from subject import *
+use_device()
+q = torch.ones(1, 8, 2, 4)
+flash(q, q, q)
+assert fake.fake_held()
+peer = Peer()
+assert peer.subscribe() == 0, "the profiler is refused"
+second = Peer()
+assert second.subscribe() == 39
+assert peer.enable(1, 3, 5) == 0
+flash(q, q, q)
+assert peer.seen == [], peer.seen
+fake.fake_resource(5, None, None, None, None)
+assert peer.seen == [(42, 3, 5)], peer.seen
+assert peer.enable(1, 1, CU_LAUNCH_KERNEL) == 0
+launch(OTHER)
+assert len(peer.seen) == 3  # entry and exit
+assert peer.enable(0, 1, CU_LAUNCH_KERNEL) == 0
+flash(q, q, q)
+assert len(peer.seen) == 3, "switched off for the peer"
+assert fake.fake_enabled(1, CU_LAUNCH_KERNEL), "switched off for us"
+assert peer.domain(1, 1) == 0 and peer.domain(0, 1) == 0
+flash(q, q, q)
+assert len(peer.seen) == 3
+assert peer.unsubscribe() == 0
+assert not fake.fake_held()
+flash(q, q, q)
+""", options=["--watch-launches"], FAKE_CUPTI=FAKE)
+        [variant] = traced.variants(backend="flash-attn-2")
+        self.assertGreaterEqual(int(variant["kernel_launches"]), 12)
+
+    def test_peer_comes_first(self):
+        traced = Traced("""
+from subject import *
+peer = Peer()
+assert peer.subscribe() == 0 and peer.enable(1, 3, 5) == 0
+use_device()
+q = torch.ones(1, 8, 2, 4)
+for _ in range(5): flash(q, q, q)
+settle()
+assert fake.fake_subscriptions() == 1
+assert not fake.fake_enabled(1, CU_LAUNCH_KERNEL), "launches are watched for ever"
+assert fake.fake_enabled(3, 5)
+assert peer.seen == []
+""", FAKE_CUPTI=FAKE)
+        [variant] = traced.variants(backend="flash-attn-2")
+        self.assertEqual(int(variant["kernel_launches"]), 15)
+        self.assertEqual(traced.blind("cupti"), [])
+
+    def test_finalize(self):
+        Traced("""
+from subject import *
+use_device()
+q = torch.ones(1, 8, 2, 4)
+flash(q, q, q)
+assert finalize() == 0 and not fake.fake_held()
+compiled(torch.ones(2, 2))
+assert fake.fake_held()
+peer = Peer()
+assert peer.subscribe() == 0
+assert finalize() == 0
+assert peer.subscribe() == 0
+""", FAKE_CUPTI=FAKE)
+
+    def test_forked_child_leaves_it_alone(self):
+        traced = Traced("""
+from subject import *
+use_device()
+q = torch.ones(1, 8, 2, 4)
+flash(q, q, q)
+child = os.fork()
+if child == 0:
+    use_device()
+    for _ in range(5): flash(q, q, q)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+""", FAKE_CUPTI=FAKE)
+        self.assertEqual(traced.calls(backend="flash-attn-2"), 6)
+
+    def test_nothing_at_exit(self):
+        traced = Traced("from subject import *\nuse_device()\nq = torch.ones(1, 8, 2, 4)\nflash(q, q, q)\nimport atexit\n"
+                        "print(fake.fake_calls())\n", options=["--watch-launches"], FAKE_CUPTI=FAKE)
+        self.assertLess(traced.seconds, 60)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
