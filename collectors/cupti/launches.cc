@@ -113,7 +113,7 @@ bool LacksKernels(ThreadState* state, uint64_t key) noexcept {
 void StartKernels(ThreadState* state, KernelSet* kernels, int space, uint64_t key) noexcept {
   kernels->Start(key, 0, 0);
   WantKernels(state, kernels, space, key);
-  if (space > 0 && WatchEnabled()) kernels->epoch = WatchEpoch();
+  if (WatchEnabled()) kernels->epoch = WatchEpoch();
 }
 
 void NoteCapture(KernelSet* kernels, int space) noexcept {

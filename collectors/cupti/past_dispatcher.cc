@@ -102,8 +102,12 @@ void StartWatching(const Facts& facts) noexcept {
 }
 
 int CurrentSpace() noexcept {
-  const c10::impl::DeviceGuardImplInterface* const cuda = c10::impl::device_guard_impl_registry[static_cast<size_t>(at::kCUDA)].load();
-  return cuda != nullptr ? MemorySpace(DeviceKind::kCuda, cuda->getDevice().index()) : -1;
+  try {
+    const auto* const cuda = c10::impl::device_guard_impl_registry[static_cast<size_t>(at::kCUDA)].load();
+    return cuda != nullptr ? MemorySpace(DeviceKind::kCuda, cuda->getDevice().index()) : -1;
+  } catch (...) {  // no device can be asked: the driver is going away
+    return -1;
+  }
 }
 
 // A launch that was seen belongs to the call; one that is only known from earlier was not seen.
