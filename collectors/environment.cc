@@ -98,6 +98,9 @@ Facts ReadPython() {
   const python::Section gil;
   const std::string version = Py().Py_GetVersion();
   facts.emplace_back("python", version.substr(0, version.find(' ')));
+  if (Object* const sys = python::LoadedModule("sys"); sys != nullptr) {  // the reference runs flex_attention in the same Python
+    facts.emplace_back("python.executable", python::Text(python::OwnAttribute(sys, "executable")));
+  }
   for (const char* const name : kPackages) {
     Object* const module = python::LoadedModule(name);
     if (module == nullptr || module == Py().none) continue;

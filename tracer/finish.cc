@@ -13,6 +13,7 @@
 #include "report/rules/rules.h"
 #include "report/writers/writers.h"
 #include "tracer/outcome.h"
+#include "tracer/reference.h"
 #include "tracer/spool_folder.h"
 #include "tracer/terminal.h"
 
@@ -65,6 +66,10 @@ absl::StatusOr<Finished> Finish(const FinishRequest& request, const OptionValues
       DecodeSpools(request.unreadable.empty() ? folder.spools : std::vector<std::string>(), asked.facts);
   if (!report.ok()) return report.status();
   RunRules(&*report);
+  if (options.Text("reference") == "after") {
+    const std::string why = RunReferences(LimitsOf(options), &*report);
+    if (!why.empty() && options.Flag("verbose")) Say(absl::StrCat("no reference runs: ", why));
+  }
   finished.findings = std::any_of(report->findings().begin(), report->findings().end(), IsWorthFailing);
 
   const absl::Status written = WriteReportFile(*report, request.report_path, request.force);

@@ -36,6 +36,14 @@ constexpr OptionSpec kTable[] = {
      "CUDA: calls of each kind whose kernels are named; 0: CUPTI is left alone"},
     {"watch-launches", 0, K::kFlag, "", "0", 0, 0, R::kAgent,
      "CUDA: watch every kernel launch of the run (about 0.7 us each), not only while new kinds of call appear"},
+    {"reference", 0, K::kChoice, "after|off", "after", 0, 0, R::kLauncher,
+     "after: when the program has ended, calls that store scores are run again beside fused kernels on the same shapes, and "
+     "what would free "
+     "a kernel is tried"},
+    {"reference-budget", 0, K::kNumber, "SECONDS", "20", 0, 86400, R::kLauncher,
+     "time for all reference runs, the largest saving first; 0: as long as it takes"},
+    {"reference-memory", 0, K::kNumber, "PERCENT", "50", 1, 100, R::kLauncher,
+     "of the free memory that a reference run may need"},
     {"help", 'h', K::kFlag, "", "0", 0, 0, R::kLauncher, "list the settings and exit"},
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -43,6 +44,38 @@ void AppendPeak(const TextContext& context, const Finding& finding, std::string*
   if (!peaks.empty()) AppendLabelled(context, "peak", absl::StrJoin(peaks, ", ") + " a call", out);
 }
 
+// "4.2x"; whole numbers where they are large.
+std::string Times(double ratio) { return ratio < 10 ? absl::StrFormat("%.1fx", ratio) : absl::StrFormat("%.0fx", ratio); }
+
+std::string Speed(double ratio) {
+  if (ratio <= 0) return "";
+  return ratio >= 1 ? absl::StrCat(", ", Times(ratio), " faster") : absl::StrCat(", ", Times(1 / ratio), " slower");
+}
+
+// What a fused kernel took on the same shapes.
+void AppendReference(const TextContext& context, const Finding& finding, std::string* out) {
+  if (finding.fused_peak_bytes() > 0) {
+    const std::string where = absl::StartsWith(finding.measured_on(), "cuda") ? "GPU" : "CPU";
+    std::string text = absl::StrCat(FormatBytes(finding.fused_peak_bytes()), " (", Times(finding.peak_ratio()), " less than ",
+                                    FormatBytes(finding.observed_peak_bytes()), Speed(finding.time_ratio()), "), ",
+                                    finding.fused_backend() == "tiled" ? "attntrace's own kernel" : finding.fused_backend(),
+                                    ", measured on this ", where);
+    if (finding.layers_size() > 1 && finding.saved_bytes_all_layers() > 0) {
+      absl::StrAppend(&text, "; ", FormatBytes(finding.saved_bytes_all_layers()), " less over ", finding.layers_size(),
+                      " layers");
+    }
+    AppendLabelled(context, "fused", absl::StrCat("same shapes: ", text), out);
+  }
+  for (const std::string& note : finding.reference_notes()) AppendLabelled(context, "", absl::StrCat("reference: ", note), out);
+}
+
+std::string Proof(const Advice& advice) {
+  if (advice.proof().empty()) return "";
+  if (advice.peak_bytes() == 0) return absl::StrCat(" (", advice.proof(), ")");
+  return absl::StrCat(" (", advice.proof(), ", ", FormatBytes(advice.peak_bytes()),
+                      advice.alters_result() ? "; it alters the result" : "", ")");
+}
+
 // What the heading and the peaks say already is left out.
 void AppendEvidence(const TextContext& context, const Finding& finding, std::string* out) {
   std::vector<std::string> parts;
@@ -77,7 +110,7 @@ void AppendGates(const TextContext& context, const Finding& finding, std::string
 void AppendAdvice(const TextContext& context, const Finding& finding, std::string* out) {
   bool first = true;
   for (const Advice& advice : finding.advice()) {
-    const std::string proof = advice.proof().empty() ? "" : absl::StrCat(" (", advice.proof(), ")");
+    const std::string proof = Proof(advice);
     const absl::string_view text = absl::StripPrefix(advice.text(), "or ");
     AppendLabelled(context, first ? "do" : "", absl::StrCat(first ? "" : "or ", text, proof), out);
     // The change itself is never broken: it is made to be copied.
@@ -100,6 +133,7 @@ void AppendFinding(const TextContext& context, const Finding& finding, std::stri
   if (!finding.ran().empty()) AppendLabelled(context, "ran", finding.ran(), out);
   if (!finding.why().empty()) AppendLabelled(context, "why", finding.why(), out);
   AppendPeak(context, finding, out);
+  AppendReference(context, finding, out);
   AppendEvidence(context, finding, out);
   AppendGates(context, finding, out);
   AppendAdvice(context, finding, out);

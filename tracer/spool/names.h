@@ -15,6 +15,10 @@ inline constexpr char kAgentLibrary[] = "libattntrace_agent.so";
 // Sub-folder of kAgentDirectory: torch-<version without the local part>, with "-oldabi" where libc10 has the old C++ ABI.
 inline constexpr char kAgentFolderPrefix[] = "torch-";
 inline constexpr char kOldAbiSuffix[] = "-oldabi";
+// Beside the agent: what runs reference calls on that PyTorch.
+inline constexpr char kReferenceProgram[] = "attntrace-reference";
+inline constexpr char kFlexReference[] = "flex_reference.py";
+inline constexpr char kReferenceMemory[] = "libattntrace_reference_memory.so";
 
 inline constexpr char kSpoolSuffix[] = ".spool";        // <pid>-<start ticks>-<n>.spool
 inline constexpr char kUntracedSuffix[] = ".untraced";  // <pid>.untraced: one line, why a process with libtorch has no agent

@@ -1,0 +1,200 @@
+#include "report/reference/findings.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/protocol.h"
+#include "report/text_units.h"
+
+namespace attntrace {
+namespace {
+
+// An advice's change is told by what the rules write into it. The first that fits counts.
+struct Mark {
+  const char* change;
+  const char* in_text;
+  const char* in_code;
+};
+constexpr Mark kMarks[] = {
+    {"move-dropout", "dropout to the attention's output", ""},
+    {"no-dropout", "", "dropout_p=0.0"},
+    {"no-dropout", "", "attention_dropout = 0.0"},
+    {"pad-head", "", "F.pad("},
+    {"unsqueeze", "", ".unsqueeze("},
+    {"repeat-heads", "", "repeat_interleave("},
+    {"contiguous", "", ".contiguous()"},
+    {"allow", "", "_sdp(True)"},
+    {"detach-mask", "", "mask.detach()"},
+    {"drop-mask", "", "is_causal=True"},
+    {"drop-mask", "drop the mask", ""},
+    {"cast-bfloat16", "", ".bfloat16()"},
+    {"cast-float32", "", ".float()"},
+    {"compile", "", "torch.compile(flex_attention)"},
+    {"sdpa", "", "attn_implementation=\"sdpa\""},
+    {"sdpa", "", "_attn_implementation = \"sdpa\""},
+    {"sdpa", "", "need_weights=False"},
+    {"sdpa", "", "set_fastpath_enabled(False)"},
+    {"sdpa", "", "F.scaled_dot_product_attention(q, k, v"},
+};
+
+absl::string_view ChangeOf(const Advice& advice) {
+  for (const Mark& mark : kMarks) {
+    const bool fits =
+        *mark.in_text != '\0' ? absl::StrContains(advice.text(), mark.in_text) : absl::StrContains(advice.code(), mark.in_code);
+    if (fits) return mark.change;
+  }
+  return "";
+}
+
+uint64_t Time(const ReferenceRun& run) { return run.forward_ns() + run.backward_ns(); }
+
+bool Names(const Finding& finding, const ReferenceRun& run) {
+  return std::any_of(run.variants().begin(), run.variants().end(), [&](uint32_t id) {
+    return std::find(finding.variants().begin(), finding.variants().end(), id) != finding.variants().end();
+  });
+}
+
+using Runs = std::vector<const ReferenceRun*>;
+
+// The same figure is not held twice: what was shown is the run of the case that stores most.
+const ReferenceRun* Heaviest(const Runs& runs) {
+  const ReferenceRun* most = nullptr;
+  for (const ReferenceRun* run : runs) {
+    if (run->purpose() != "observed" || run->status() != "ok") continue;
+    if (most == nullptr || run->total_peak_bytes() > most->total_peak_bytes()) most = run;
+  }
+  return most;
+}
+
+bool SameCase(const ReferenceRun& a, const ReferenceRun& b) {
+  return std::equal(a.variants().begin(), a.variants().end(), b.variants().begin(), b.variants().end());
+}
+
+// A fused kernel that gives the same result; a library's before our own, then the least memory, then the least time.
+const ReferenceRun* BestFused(const Runs& runs, const ReferenceRun& observed) {
+  const ReferenceRun* best = nullptr;
+  const auto key = [](const ReferenceRun& run) { return std::tuple(run.path() == "tiled", run.total_peak_bytes(), Time(run)); };
+  for (const ReferenceRun* run : runs) {
+    if (run->purpose() == "observed" || run->status() != "ok" || run->alters_result() || !SameCase(*run, observed)) continue;
+    if (best == nullptr || key(*run) < key(*best)) best = run;
+  }
+  return best;
+}
+
+int64_t SavedOverLayers(const Finding& finding, const ReferenceRun& observed, const ReferenceRun& fused) {
+  const int64_t layers = std::max(1, finding.layers_size());
+  const int64_t once = observed.total_peak_bytes() - fused.total_peak_bytes();
+  return once + (layers - 1) * (observed.kept_bytes() - fused.kept_bytes());
+}
+
+void MarkAdvice(const ReferenceRun& run, const std::string& change, Finding* finding) {
+  Advice* marked = nullptr;
+  for (Advice& advice : *finding->mutable_advice()) {
+    if (advice.change().empty() && ChangeOf(advice) == change) marked = &advice;
+    if (marked != nullptr) break;
+  }
+  if (marked == nullptr) {
+    // `allow` on a call that nothing refused is the switch that the rule speaks of already.
+    std::vector<std::string> texts;
+    for (const std::string& name : run.changes()) {
+      if (const reference::ChangeInfo* const info = reference::FindChange(name)) texts.push_back(info->text);
+    }
+    marked = finding->add_advice();
+    marked->set_text(absl::StrJoin(texts, "; "));
+  }
+  marked->set_proof("proven");
+  marked->set_change(change);
+  marked->set_peak_bytes(run.total_peak_bytes());
+  marked->set_time_ns(Time(run));
+  marked->set_alters_result(run.alters_result());
+  marked->set_backend(run.backend());
+}
+
+void AddNotes(const Report& report, const Runs& runs, Finding* finding) {
+  for (const ReferenceRun* run : runs) {
+    std::string note;
+    if (run->status() == "skipped" || run->status() == "error" || run->status() == "oom") {
+      note = absl::StrCat(run->purpose() == "observed" ? "the path taken, " : "", run->path(), ": ", run->status(),
+                          run->words().empty() ? "" : ", ", run->words());
+    } else if (run->status() == "ok" && run->purpose() == "observed") {
+      for (const Variant& variant : report.variants()) {
+        if (variant.id() != run->variants(0) && variant.forward() != run->variants(0)) continue;
+        const bool backward = variant.phase() == "backward";
+        const int64_t here = backward ? run->backward_peak_bytes() : run->forward_peak_bytes();
+        const int64_t difference = std::abs(here - variant.peak_bytes());
+        if (variant.peak_bytes() == 0 || difference * 10 <= variant.peak_bytes() || difference <= 64 << 10) continue;
+        absl::StrAppend(&note, note.empty() ? "" : "; ", backward ? "backward" : "forward", " took ",
+                        FormatBytes(variant.peak_bytes()), " in the program and ", FormatBytes(here), " as ", run->path(),
+                        " in the reference");
+      }
+    }
+    if (!note.empty() && std::find(finding->reference_notes().begin(), finding->reference_notes().end(), note) ==
+                             finding->reference_notes().end()) {
+      finding->add_reference_notes(note);
+    }
+  }
+}
+
+void Clear(Finding* finding) {
+  finding->clear_observed_peak_bytes();
+  finding->clear_fused_peak_bytes();
+  finding->clear_fused_backend();
+  finding->clear_peak_ratio();
+  finding->clear_time_ratio();
+  finding->clear_saved_bytes_all_layers();
+  finding->clear_measured_on();
+  finding->clear_reference_notes();
+  auto* const advice = finding->mutable_advice();
+  for (int i = advice->size() - 1; i >= 0; --i) {
+    Advice& one = advice->at(i);
+    if (one.change().empty()) continue;
+    if (ChangeOf(one).empty()) {  // added here
+      advice->erase(advice->begin() + i);
+      continue;
+    }
+    one.set_proof("");
+    one.clear_change(), one.clear_peak_bytes(), one.clear_time_ns(), one.clear_alters_result(), one.clear_backend();
+  }
+}
+
+void Apply(const Report& report, Finding* finding) {
+  Clear(finding);
+  Runs runs;
+  for (const ReferenceRun& run : report.reference_runs()) {
+    if (Names(*finding, run)) runs.push_back(&run);
+  }
+  AddNotes(report, runs, finding);
+  const ReferenceRun* const observed = Heaviest(runs);
+  if (observed == nullptr) return;
+  finding->set_observed_peak_bytes(observed->total_peak_bytes());
+  finding->set_measured_on(observed->device());
+  if (const ReferenceRun* const fused = BestFused(runs, *observed)) {
+    finding->set_fused_peak_bytes(fused->total_peak_bytes());
+    finding->set_fused_backend(fused->backend());
+    if (fused->total_peak_bytes() > 0) {
+      finding->set_peak_ratio(static_cast<double>(observed->total_peak_bytes()) /
+                              static_cast<double>(fused->total_peak_bytes()));
+    }
+    if (Time(*fused) > 0) finding->set_time_ratio(static_cast<double>(Time(*observed)) / static_cast<double>(Time(*fused)));
+    finding->set_saved_bytes_all_layers(SavedOverLayers(*finding, *observed, *fused));
+  }
+  for (const ReferenceRun* run : runs) {
+    if (run->purpose() != "change" || run->status() != "ok" || !SameCase(*run, *observed)) continue;
+    if (run->total_peak_bytes() >= observed->total_peak_bytes()) continue;  // frees a kernel and saves nothing
+    MarkAdvice(*run, run->changes(run->changes_size() - 1), finding);
+  }
+}
+
+}  // namespace
+
+void ApplyReference(Report* report) {
+  std::vector<Finding> changed(report->findings().begin(), report->findings().end());
+  for (Finding& finding : changed) Apply(*report, &finding);
+  for (int i = 0; i < report->findings_size(); ++i) *report->mutable_findings(i) = std::move(changed[static_cast<size_t>(i)]);
+}
+
+}  // namespace attntrace
