@@ -9,6 +9,7 @@
 #include "tracer/arguments.h"
 #include "tracer/command.h"
 #include "tracer/near_names.h"
+#include "tracer/reference.h"
 #include "tracer/terminal.h"
 
 namespace attntrace {
@@ -27,7 +28,10 @@ absl::StatusOr<int> ReportCommand(const CommandLine& line) {
   CLI::App app("Shows a report on standard output.", "attntrace report");
   app.add_option("FILE", file, "report file")->required();
   app.add_option("--format", format, "how to show it (standard: text)")->type_name(list);
-  AddOptions(app, {"color", "verbose"}, &options, &failure);
+  bool reference = false;
+  app.add_flag("--reference", reference,
+               "make the reference runs now, on this machine (it needs the agent for the report's PyTorch), and keep them in FILE");
+  AddOptions(app, {"color", "verbose", "reference-budget", "reference-memory"}, &options, &failure);
   const absl::StatusOr<bool> go_on = ParseArguments(app, line.arguments, &failure);
   if (!go_on.ok()) return go_on.status();
   if (!*go_on) return 0;
@@ -38,8 +42,13 @@ absl::StatusOr<int> ReportCommand(const CommandLine& line) {
     return absl::InvalidArgumentError(
         absl::StrCat("unknown format ", format, near.empty() ? absl::StrCat("; there are ", list) : near));
   }
-  const absl::StatusOr<Report> report = ReadReportFile(file);
+  absl::StatusOr<Report> report = ReadReportFile(file);
   if (!report.ok()) return report.status();
+  if (reference) {
+    const std::string why = RunReferences(LimitsOf(options), &*report);
+    if (!why.empty()) return absl::FailedPreconditionError(absl::StrCat("no reference runs: ", why));
+    if (absl::Status written = WriteReportFile(*report, file, /*force=*/true); !written.ok()) return written;
+  }
   WriterOptions how;
   how.color = UseColor(options.Text("color"), STDOUT_FILENO);
   how.width = TextWidth(STDOUT_FILENO);
