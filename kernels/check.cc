@@ -32,7 +32,11 @@ double LargestDifference(const TensorCall& call, const std::vector<at::Tensor>& 
   };
   const at::Tensor q = widen(call.q), k = widen(call.k), v = widen(call.v);
   std::optional<at::Tensor> mask = call.mask;
-  if (mask && mask->is_floating_point()) mask = widen(*mask);
+  if (mask && mask->is_floating_point()) {
+    mask = widen(*mask);
+  } else if (mask) {  // the math operator by itself would add true as one
+    mask = at::zeros(mask->sizes(), q.options()).masked_fill_(mask->logical_not(), -INFINITY);
+  }
   const at::Tensor right =
       std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, mask, 0.0, call.causal, std::nullopt, call.scale, call.gqa));
   double largest = Largest(out.detach(), right.detach());

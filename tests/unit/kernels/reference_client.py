@@ -20,9 +20,10 @@ def tensor(sizes, dtype="float32", grad=True, strides=None):
 class Reference:
     """`ask(path, q=..., k=..., ...)` gives the response as a dict of text and numbers."""
 
-    def __init__(self, executable, torch_lib):
-        env = dict(os.environ, LD_LIBRARY_PATH=str(torch_lib))
-        self.process = subprocess.Popen([str(executable)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+    def __init__(self, executable, torch_lib, before=(), env=()):
+        """`before`: a command that runs it (an interpreter, a tool)."""
+        env = {**os.environ, "LD_LIBRARY_PATH": str(torch_lib), **dict(env)}
+        self.process = subprocess.Popen([*before, str(executable)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         self.count = 0
 
     def ask(self, path, **fields):
