@@ -164,7 +164,8 @@ Response Measure(const Request& request) noexcept {
     response.status = "oom";
   } catch (const c10::Error& error) {
     const std::string what = FirstLine(error.what_without_backtrace());
-    const bool memory = what.find("not enough memory") != std::string::npos;
+    const bool memory =
+        what.find("allocate memory") != std::string::npos || what.find("not enough memory") != std::string::npos;
     const bool refused = !memory && (what.find("No available kernel") != std::string::npos ||
                                      what.find("No viable backend") != std::string::npos || !listener.words.empty());
     response.status = memory ? "oom" : refused ? "refused" : "error";
