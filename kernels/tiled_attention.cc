@@ -57,17 +57,18 @@ tiled::Call Describe(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(), "the tiled kernel takes one dtype");
   call.scale = scale;
   call.threads = at::get_num_threads();
+  call.device = q.is_cuda() ? q.device().index() : 0;
   call.q = OperandOf(q), call.k = OperandOf(k), call.v = OperandOf(v);
   return call;
 }
 
 void Run(tiled::Call* call, const at::Tensor& like, bool backward) {
   const bool cuda = like.is_cuda();
-  const size_t bytes = cuda ? TiledCuda(like.device()).workspace(call, backward) : tiled::CpuWorkspace(*call, backward);
+  const size_t bytes = cuda ? TiledCuda().workspace(call, backward) : tiled::CpuWorkspace(*call, backward);
   const at::Tensor workspace = at::empty({static_cast<int64_t>(bytes)}, like.options().dtype(at::kByte));
   call->workspace = workspace.data_ptr();
   if (!cuda) return backward ? tiled::CpuBackward(*call) : tiled::CpuForward(*call);
-  const TiledCudaLibrary& library = TiledCuda(like.device());
+  const TiledCudaLibrary& library = TiledCuda();
   // The process never leaves the default stream.
   const char* const error = backward ? library.backward(call, nullptr) : library.forward(call, nullptr);
   TORCH_CHECK(error == nullptr, "CUDA error in the tiled kernel: ", error);

@@ -32,7 +32,7 @@ TiledCudaLibrary Open(std::string* error) {
 
 }  // namespace
 
-const TiledCudaLibrary& TiledCuda(c10::Device) {
+const TiledCudaLibrary& TiledCuda() {
   static std::string error;
   static const TiledCudaLibrary library = Open(&error);
   TORCH_CHECK(library.workspace != nullptr && library.forward != nullptr && library.backward != nullptr,

@@ -2,8 +2,6 @@
 // time.
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include "kernels/tiled/call.h"
 
 namespace attntrace::reference {
@@ -15,6 +13,6 @@ struct TiledCudaLibrary {
 };
 
 // Throws c10::Error where the library is missing or cannot be loaded.
-const TiledCudaLibrary& TiledCuda(c10::Device device);
+const TiledCudaLibrary& TiledCuda();
 
 }  // namespace attntrace::reference

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -96,7 +97,8 @@ class Answerers {
   // Null, and why, where there is none.
   ReferenceProcess* For(const ReferenceCase& one, const std::string& path, std::string* why) {
     const bool python = absl::StartsWith(path, "flex-");
-    auto& known = processes_[{one.process, python}];
+    // CUDA must be in a process before PyTorch looks for it the first time, so the CPU's calls have one of their own.
+    auto& known = processes_[{one.process, python, one.call.device != "cpu"}];
     if (known != nullptr) return known.get();
     const std::string version = Torch(report_, one.process), folder = ReferenceFolder(version);
     if (folder.empty()) {
@@ -126,7 +128,7 @@ class Answerers {
 
  private:
   const Report& report_;
-  std::map<std::pair<uint32_t, bool>, std::unique_ptr<ReferenceProcess>> processes_;
+  std::map<std::tuple<uint32_t, bool, bool>, std::unique_ptr<ReferenceProcess>> processes_;
 };
 
 class Progress {

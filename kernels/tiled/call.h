@@ -33,6 +33,8 @@ struct Call {
   uint64_t seed;   // of the dropout; forward and backward of one call share it
   int32_t causal;
   int32_t threads;  // CPU
+  int32_t device;   // CUDA: ordinal
+  int32_t reserved;
   Operand q, k, v;  // of one floating type; computed in float64 where that is it, else in float32
   Operand mask;     // kBool, or a floating type that is added
   Operand out;      // of q's type

@@ -82,12 +82,16 @@ __attribute__((visibility("default"))) size_t attntrace_tiled_cuda_workspace(con
 __attribute__((visibility("default"))) const char* attntrace_tiled_cuda_forward(const Call* call, void* stream) {
   using namespace attntrace::tiled::cuda;
   const auto queue = static_cast<cudaStream_t>(stream);
+  // This library has a CUDA runtime of its own, with its own idea of the current device.
+  if (const cudaError_t error = cudaSetDevice(call->device); error != cudaSuccess) return cudaGetErrorString(error);
   return call->q.type == Type::kFloat64 ? RunForward<double>(*call, queue) : RunForward<float>(*call, queue);
 }
 
 __attribute__((visibility("default"))) const char* attntrace_tiled_cuda_backward(const Call* call, void* stream) {
   using namespace attntrace::tiled::cuda;
   const auto queue = static_cast<cudaStream_t>(stream);
+  // This library has a CUDA runtime of its own, with its own idea of the current device.
+  if (const cudaError_t error = cudaSetDevice(call->device); error != cudaSuccess) return cudaGetErrorString(error);
   return call->q.type == Type::kFloat64 ? RunBackward<double>(*call, queue) : RunBackward<float>(*call, queue);
 }
 

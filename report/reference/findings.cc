@@ -38,6 +38,7 @@ constexpr Mark kMarks[] = {
     {"sdpa", "", "_attn_implementation = \"sdpa\""},
     {"sdpa", "", "need_weights=False"},
     {"sdpa", "", "output_attentions=False"},
+    {"sdpa", "", "output_attentions = False"},
     {"sdpa", "", "set_fastpath_enabled(False)"},
     {"sdpa", "", "F.scaled_dot_product_attention(q, k, v"},
 };
