@@ -50,9 +50,9 @@ def matrix(job, cudnn):
 
 
 def kernels(job):
-    _, report = job.traced("kernels.py")
+    _, report = job.traced("kernel_names.py")
     report.check_laws()
-    named, wrong = report.named("kernels.py"), []
+    named, wrong = report.named("kernel_names.py"), []
     for name in ("flash", "efficient", "cudnn", "math", "eager", "flex-dense", "flex-triton"):
         for phase in ("forward", "backward"):
             found = [v for v in named[name].get(phase, [])]
