@@ -66,14 +66,17 @@ absl::StatusOr<Finished> Finish(const FinishRequest& request, const OptionValues
       DecodeSpools(request.unreadable.empty() ? folder.spools : std::vector<std::string>(), asked.facts);
   if (!report.ok()) return report.status();
   RunRules(&*report);
-  if (options.Text("reference") == "after") {
-    const std::string why = RunReferences(LimitsOf(options), &*report);
-    if (!why.empty() && options.Flag("verbose")) Say(absl::StrCat("no reference runs: ", why));
-  }
   finished.findings = std::any_of(report->findings().begin(), report->findings().end(), IsWorthFailing);
 
   const absl::Status written = WriteReportFile(*report, request.report_path, request.force);
   finished.written = written.ok();
+  if (options.Text("reference") == "after") {  // the report is safe by now, whatever becomes of these
+    const std::string why = RunReferences(LimitsOf(options), &*report);
+    if (!why.empty() && options.Flag("verbose")) Say(absl::StrCat("no reference runs: ", why));
+    if (finished.written && report->reference_runs_size() > 0) {
+      if (absl::Status again = WriteReportFile(*report, request.report_path, true); !again.ok()) Say(again.message());
+    }
+  }
   if (!written.ok()) {
     Say(absl::StrCat(written.message(), "; the spools are kept, make the report elsewhere: attntrace recover ", request.folder,
                      " -o FILE"));
