@@ -19,7 +19,7 @@
 namespace attntrace::reference {
 namespace {
 
-constexpr uint32_t kMostRepeats = 30;
+constexpr size_t kMostRepeats = 30, kFewRepeats = 5;  // a median of fewer says little
 
 // Device time between two points: events on a GPU, the clock on a CPU.
 class Stopwatch {
@@ -89,7 +89,12 @@ class Run {
   // Medians, over as many runs as the limit has room for.
   void Repeat(Response* response) {
     std::vector<uint64_t> forward, backward;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(request_.limit_ms);
+    const auto start = std::chrono::steady_clock::now();
+    const auto limit = std::chrono::milliseconds(request_.limit_ms);
+    const auto goes_on = [&] {
+      const auto spent = std::chrono::steady_clock::now() - start;
+      return forward.size() < kMostRepeats && (spent < limit || (forward.size() < kFewRepeats && spent < 5 * limit));
+    };
     do {
       at::Tensor out;
       forward.push_back(watch_.Time([&] { out = Forward(); }));
@@ -97,7 +102,7 @@ class Run {
         const at::Tensor grad = at::randn(out.sizes(), out.options());
         backward.push_back(watch_.Time([&] { Backward(out, grad); }));
       }
-    } while (std::chrono::steady_clock::now() < end && forward.size() < kMostRepeats);
+    } while (goes_on());
     response->repeats = static_cast<uint32_t>(forward.size());
     response->forward_ns = Median(&forward);
     response->backward_ns = Median(&backward);
