@@ -22,7 +22,7 @@ class Reference:
 
     def __init__(self, executable, torch_lib, before=(), env=()):
         """`before`: a command that runs it (an interpreter, a tool)."""
-        env = {**os.environ, "LD_LIBRARY_PATH": str(torch_lib), **dict(env)}
+        env = {**os.environ, "LD_LIBRARY_PATH": str(torch_lib), "OMP_WAIT_POLICY": "PASSIVE", **dict(env)}
         self.process = subprocess.Popen([*before, str(executable)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         self.count = 0
 
