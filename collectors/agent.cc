@@ -10,6 +10,7 @@
 #include "collectors/cupti/window.h"
 #include "collectors/dispatch.h"
 #include "collectors/environment.h"
+#include "collectors/exceptions.h"
 #include "collectors/fault.h"
 #include "collectors/fork.h"
 #include "collectors/memory.h"
@@ -57,7 +58,7 @@ void OnExit() {
   Spool().header().state.store(spool::State::kCleanExit, std::memory_order_release);
 }
 
-const AttntraceHooks kHooks = {sizeof(AttntraceHooks), OnMemory, nullptr, nullptr, OnExit, OnCupti};
+const AttntraceHooks kHooks = {sizeof(AttntraceHooks), OnMemory, nullptr, OnAudit, OnExit, OnCupti};
 
 void SetCounter(Counter counter, uint64_t value) noexcept {
   Spool().header().counters[static_cast<size_t>(counter)].store(value, std::memory_order_relaxed);

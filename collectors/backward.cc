@@ -1,14 +1,18 @@
 // Backward of attention: which autograd nodes belong to which forward call, and what they ran.
+#include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <mutex>
 
 #include "collectors/calls.h"
 #include "collectors/cupti/launches.h"
 #include "collectors/cupti/past_dispatcher.h"
 #include "collectors/dispatch.h"
 #include "collectors/environment.h"
+#include "collectors/incidents.h"
 #include "collectors/spool_writer.h"
 #include "collectors/tensors.h"
 
@@ -51,6 +55,42 @@ CallRecord RecordOf(const ForwardCall& forward) noexcept {
 
 bool IsAccumulation(const char* name) noexcept { return strstr(name, "AccumulateGrad") != nullptr; }
 
+// The newest graph of a derivative of attention, made by create_graph=True: whose it is. The node that throws in place of a second
+// derivative has no sequence number that would tell.
+struct DerivativeGraph {
+  ForwardCall forward;
+  uint32_t created_at = 0;
+};
+std::mutex g_graph_mutex;
+DerivativeGraph g_graph;
+
+void NoteDerivative(ThreadState* state, const ForwardCall& forward) {
+  const Inside ours(state);
+  const uint32_t path = Where(&state->Caches().paths, 0).path;
+  const std::lock_guard<std::mutex> lock(g_graph_mutex);
+  g_graph = {forward, path};
+}
+
+void RecordRefusal(ThreadState* state) {
+  DerivativeGraph graph;
+  {
+    const std::lock_guard<std::mutex> lock(g_graph_mutex);
+    graph = g_graph;
+  }
+  if (graph.forward.op == nullptr || graph.forward.op[0] == 0) return;
+  Incident incident;
+  incident.kind = IncidentKind::kDoubleBackward;
+  incident.site = graph.forward.site;
+  incident.op = graph.forward.op;
+  incident.type = NameOf(graph.forward.backend);
+  incident.create_path = graph.created_at;
+  incident.thread = ThreadId(state);
+  incident.q = graph.forward.q;
+  incident.k = graph.forward.k;
+  const Inside ours(state);
+  RecordIncident(incident);
+}
+
 }  // namespace
 
 void BeginNode(ThreadState* state, const at::RecordFunction& event) {
@@ -61,6 +101,7 @@ void BeginNode(ThreadState* state, const at::RecordFunction& event) {
   node.sequence = event.seqNr();
   node.forward_thread = event.forwardThreadId();
   const char* const name = event.name();
+  node.refuses = strstr(name, "NotImplemented") != nullptr;
   if (node.sequence < 0 || IsAccumulation(name)) return;  // gradients land as soon as they are ready, between any two nodes
   ForwardTable* const table = ForwardsOf(node.forward_thread);
   ForwardCall forward;
@@ -81,6 +122,7 @@ void BeginNode(ThreadState* state, const at::RecordFunction& event) {
     backward.backend = backend;
     Name(&backward, name);
     node.attention = true;
+    if (at::GradMode::is_enabled()) NoteDerivative(state, forward);
   } else if (softmax) {
     backward.softmax = true;
     Name(&backward, name);
@@ -95,6 +137,7 @@ void EndNode(ThreadState* state, const at::RecordFunction& event) {
   OpenBackward& backward = state->backward;
   const BackwardNode& node = state->nodes[depth];
   EndCompiledNode(state, node);
+  if (node.refuses && std::uncaught_exceptions() > 0) RecordRefusal(state);
   if (!backward.open || node.sequence < backward.forward.first || node.sequence >= backward.forward.end ||
       node.forward_thread != backward.forward_thread) {
     return;

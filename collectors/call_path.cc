@@ -91,12 +91,17 @@ CachedModule DefineModule(uint64_t key, const ModuleFacts& facts) noexcept {
   def.output_attentions = spool.Intern(facts.output_attentions);
   def.model_class = spool.Intern(facts.model_class);
   def.attention_mask = spool.Intern(facts.attention_mask);
+  def.model_selection = spool.Intern(facts.model_selection);
+  def.no_sdpa_class = spool.Intern(facts.no_sdpa_class);
+  def.requested = spool.Intern(facts.requested);
+  def.requested_by = spool.Intern(facts.requested_by);
   def.selection_state = facts.selection_state;
   def.is_causal = facts.is_causal;
   def.training = facts.training;
   uint64_t kind = 1;
   for (const std::string* text : {&facts.class_name, &facts.class_module, &facts.config_class, &facts.selection, &facts.function,
-                                  &facts.output_attentions, &facts.model_class, &facts.attention_mask}) {
+                                  &facts.output_attentions, &facts.model_class, &facts.attention_mask, &facts.model_selection,
+                                  &facts.no_sdpa_class, &facts.requested, &facts.requested_by}) {
     kind = Hash(kind, *text);
   }
   kind = Mix(kind, static_cast<uint64_t>(facts.selection_state) << 16 | (static_cast<uint64_t>(facts.is_causal) & 0xff) << 8 |
@@ -122,11 +127,9 @@ FrameText ReadFrame(Object* frame) noexcept {
     Py().PyErr_Clear();
     name = Ref(Py().PyObject_GetAttrString(code.get(), "co_name"));
   }
-  const Ref globals(Py().PyFrame_GetGlobals != nullptr ? Py().PyFrame_GetGlobals(frame)
-                                                       : Py().PyObject_GetAttrString(frame, "f_globals"));
   if (file) text.file = python::Text(file.get());
   if (name) text.function = python::Text(name.get());
-  if (globals) text.module = python::Text(Py().PyDict_GetItemString(globals.get(), "__name__"));
+  text.module = python::ModuleNameOf(frame);
   text.line = Py().PyFrame_GetLineNumber(frame);
   return text;
 }
@@ -280,6 +283,29 @@ CallSite NativeSite(PathCaches* caches, uint32_t flags) noexcept {
 }
 
 }  // namespace
+
+CallSite SiteOfFrames(Object* const* frames, const int32_t* lines, int count) noexcept {
+  CallSite site;
+  if (count == 0) {
+    site.no_path_reason = "no traceback";
+    return site;
+  }
+  std::vector<FrameText> texts;
+  uint64_t hash = 0x7b;
+  for (int i = 0; i < count; ++i) {
+    texts.push_back(ReadFrame(frames[i]));
+    texts.back().line = lines[i];
+    hash = Mix(Hash(Hash(hash, texts.back().file), texts.back().function), static_cast<uint64_t>(lines[i]));
+  }
+  const int module_frame = FindModuleFrame(frames, count);
+  site.path = DefinePath(hash, texts, 0, module_frame).id;
+  if (module_frame < 0) return site;
+  const CachedModule module =
+      DefineModule(Mix(hash, reinterpret_cast<uintptr_t>(frames[0])), ReadModuleFacts(frames, count, module_frame));
+  site.module = module.id;
+  site.layer = module.layer;
+  return site;
+}
 
 void SetStackDepth(int frames) noexcept { g_depth = std::clamp(frames, 1, kMaxFrames); }
 

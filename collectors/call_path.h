@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "collectors/python_api.h"
 #include "collectors/thread_caches.h"
 #include "tracer/spool/format.h"
 
@@ -30,6 +31,9 @@ struct PathCaches {
 // `compiled_regions`: how many torch.compile'd regions are open on this thread. flex_attention that nobody compiled runs in one of
 // its own making, which does not count.
 CallSite Where(PathCaches* caches, int compiled_regions) noexcept;
+
+// The same of frames that do not run any more (a traceback's), innermost first, with the line of each. Needs the GIL.
+CallSite SiteOfFrames(python::Object* const* frames, const int32_t* lines, int count) noexcept;
 
 // How many frames are kept; set once at start.
 void SetStackDepth(int frames) noexcept;

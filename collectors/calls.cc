@@ -15,6 +15,7 @@
 #include "collectors/environment.h"
 #include "collectors/fork.h"
 #include "collectors/gates.h"
+#include "collectors/incidents.h"
 #include "collectors/mask.h"
 #include "collectors/spool_writer.h"
 #include "collectors/tensors.h"
@@ -156,9 +157,50 @@ static void NoteSilentAllocator(int space) noexcept {
                "the CUDA allocator in use makes no reports (cudaMallocAsync and pluggable ones do not): device memory is not counted");
 }
 
+void ReadFlexFacts(ThreadState* state, const CallSite& site) {
+  CallCaches& caches = state->Caches();
+  const uint64_t place = Mix(Mix(0xf1e, site.path), site.module);
+  const bool fresh = caches.looks.Find(place) == nullptr;
+  caches.looks.Put(place, 1);
+  state->flex_facts.clear();
+  state->flex_mask = ReadFlex(fresh ? &state->flex_facts : nullptr);
+}
+
 uint64_t ElapsedSince(uint64_t start_ns) noexcept { return MonotonicNs() - start_ns; }
 
 Phase ForwardPhase(const ThreadState& state) noexcept { return state.node_depth > 0 ? Phase::kRecompute : Phase::kForward; }
+
+bool BeginBlockMask(ThreadState* state, const at::RecordFunction& event) {
+  const Inputs inputs = event.inputs();
+  if (state->block_mask.open || inputs.empty() || KindOf(inputs[0]) != TensorKind::kPlain) return false;
+  const at::Tensor& grid = inputs[0].toTensor();
+  if (grid.dim() != 6 || !BlocksFullGrid()) return false;
+  AttachAfterFork();
+  BlockMask& mask = state->block_mask;
+  const Inside ours(state);
+  mask.site = Where(&state->Caches().paths, state->compiled_depth);
+  mask.bytes = grid.nbytes();
+  const int space = MemorySpace(grid.is_cuda() ? DeviceKind::kCuda : DeviceKind::kCpu, grid.is_cuda() ? grid.device().index() : 0);
+  mask.open = state->memory.Open(&mask.meter, space, 0);
+  return mask.open;
+}
+
+void EndBlockMask(ThreadState* state) {
+  BlockMask& mask = state->block_mask;
+  if (!mask.open) return;
+  mask.open = false;
+  Incident incident;
+  incident.kind = IncidentKind::kBlockMask;
+  incident.site = mask.site;
+  incident.op = "create_block_mask";
+  incident.bytes = mask.bytes;
+  incident.peak_bytes = mask.meter.Peak() + static_cast<int64_t>(mask.bytes);  // the grid itself was there before
+  incident.thread = ThreadId(state);
+  state->memory.Close(&mask.meter);
+  const Inside ours(state);
+  RecordIncident(incident);
+  RefreshEnvironment();
+}
 
 bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
   OpenCall& call = state->call;
@@ -182,7 +224,13 @@ bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operat
       record.kernel_op = op.name;
       if (op.role == Role::kKernel) record.flags |= spool::kDirect;
     }
-    if (op.role != Role::kFlexForward) LookClosely(state, event, op);
+    if (op.role == Role::kFlexForward) {
+      ReadFlexFacts(state, record.site);
+      record.facts = &state->flex_facts;
+      record.mask_kind = state->flex_mask;
+    } else {
+      LookClosely(state, event, op);
+    }
   }
   Geometry geometry = GeometryOf(record, call.rows_first);
   if (const c10::IValue* const heads = At(event.inputs(), op.arguments.heads); heads != nullptr && heads->isInt() &&
@@ -237,8 +285,11 @@ void FinishCall(ThreadState* state) {
   // An operator that throws has refused or failed: no attention ran. But a checkpoint stops its recompute by throwing out of the last
   // operator that it needs, after its kernel.
   const bool stopped_early = record.phase == Phase::kRecompute && record.backend != Backend::kUnknown;
-  if (std::uncaught_exceptions() > 0 && !stopped_early) return;
   const Inside ours(state);
+  if (std::uncaught_exceptions() > 0 && !stopped_early) {
+    RecordFailedCall(record, ThreadId(state), call.gates_taken ? &call.gates : nullptr);
+    return;
+  }
   if (record.phase == Phase::kBackward) {
     record.path_kind = record.path_kind == PathKind::kQuadratic ? PathKind::kQuadratic : PathKind::kFused;
     FinishKernels(state, call.kernels, CountCall(&state->Caches().variants, record, ThreadId(state)));

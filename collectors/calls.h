@@ -18,6 +18,8 @@ void FinishCall(ThreadState* state);
 // Counts a finished forward and remembers which autograd numbers are its own. `end` < 0: autograd recorded nothing.
 // Returns its slot.
 uint32_t CommitForward(ThreadState* state, const CallRecord& record, int64_t first, int64_t end, int64_t score_elements);
+// Reads what is known of the dense flex_attention that runs here into the thread's state.
+void ReadFlexFacts(ThreadState* state, const CallSite& site);
 Phase ForwardPhase(const ThreadState& state) noexcept;
 uint64_t ElapsedSince(uint64_t start_ns) noexcept;
 
@@ -32,6 +34,10 @@ StepEnd BeginProduct(ThreadState* state, const at::RecordFunction& event, const 
 StepEnd BeginSoftmax(ThreadState* state, const at::RecordFunction& event, const Operator& op);
 StepEnd BeginStep(ThreadState* state, const at::RecordFunction& event);
 void FinishCandidate(ThreadState* state, int candidate);
+
+// create_block_mask blocks a mask that was evaluated on the full grid. True: its end must come to EndBlockMask.
+bool BeginBlockMask(ThreadState* state, const at::RecordFunction& event);
+void EndBlockMask(ThreadState* state);
 
 // Autograd nodes.
 void BeginNode(ThreadState* state, const at::RecordFunction& event);

@@ -13,6 +13,8 @@
 #include "collectors/cupti/window.h"
 #include "collectors/fault.h"
 #include "collectors/fork.h"
+#include "collectors/lowered.h"
+#include "collectors/requests.h"
 
 namespace attntrace {
 namespace {
@@ -21,7 +23,7 @@ std::atomic<bool> g_on{false};
 
 // What an event's end has to do. Blocks come from a list of the thread's own, so that no event allocates in the steady state.
 struct Context final : at::ObserverContext {
-  enum Kind : uint8_t { kCall, kNode, kEngine, kRegion, kCompiledFunction, kStep };
+  enum Kind : uint8_t { kCall, kNode, kEngine, kRegion, kCompiledFunction, kStep, kBlockMask };
   explicit Context(Kind k) noexcept : kind(k) {}
   static void* operator new(size_t bytes, const std::nothrow_t&) noexcept;
   static void operator delete(void* block) noexcept;
@@ -65,6 +67,7 @@ Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operato
   switch (op.role) {
     case Role::kCompiledRegion:
       ++state->compiled_depth;
+      BeginLoweredRegion(state, event.name());
       if (auto* const context = new (std::nothrow) Context(Context::kRegion); context != nullptr) {
         Owned owned(context);
         context->region_watched = BeginRegion(state, event.name());
@@ -91,6 +94,12 @@ Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operato
       return state->call.open ? nullptr : ContextFor(BeginProduct(state, event, op));
     case Role::kSoftmax:
       return state->call.open || !state->lineage.active() ? nullptr : ContextFor(BeginSoftmax(state, event, op));
+    case Role::kDraw:
+      NoteConstruction();
+      return nullptr;
+    case Role::kSum:
+      if (BeginBlockMask(state, event)) return ContextOf(Context::kBlockMask);
+      return !state->call.open && state->lineage.active() ? ContextFor(BeginStep(state, event)) : nullptr;
     default:
       return nullptr;
   }
@@ -151,7 +160,11 @@ void End(const at::RecordFunction& event, at::ObserverContext* observer) {
         break;
       case Context::kRegion:
         if (static_cast<Context*>(observer)->region_watched) EndRegion(state);
+        EndLoweredRegion(state);
         --state->compiled_depth;
+        break;
+      case Context::kBlockMask:
+        EndBlockMask(state);
         break;
       case Context::kCompiledFunction:
         state->compiled_function = -1;

@@ -6,6 +6,7 @@
 
 #include "collectors/call_path.h"
 #include "collectors/cupti/window.h"
+#include "collectors/incidents.h"
 #include "collectors/spool_writer.h"
 #include "collectors/variants.h"
 
@@ -14,14 +15,16 @@ namespace {
 
 std::atomic<bool> g_detached{false};
 
-void Prepare() noexcept {  // the order in which they nest: variants or paths, then the spool
+void Prepare() noexcept {  // the order in which they nest: variants, paths or incidents, then the spool
   LockVariantsForFork();
   LockPathsForFork();
+  LockIncidentsForFork();
   Spool().Lock();
 }
 
 void Parent() noexcept {
   Spool().Unlock();
+  UnlockIncidentsAfterFork();
   UnlockPathsAfterFork();
   UnlockVariantsAfterFork();
 }

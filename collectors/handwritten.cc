@@ -41,7 +41,7 @@ Stage FindInput(const Lineage& lineage, const c10::IValue& value, int* candidate
 }
 
 // An addend or condition of the scores' own shape, or one that broadcasts over queries or heads: the mask.
-void NoteMask(Candidate* from, const Inputs& inputs, const Lineage& lineage) noexcept {
+void NoteMask(Candidate* from, const Inputs& inputs, const Lineage& lineage, const char* op) noexcept {
   if (from->softmax_seen || from->mask.present != 0) return;
   for (const c10::IValue& value : inputs) {
     if (KindOf(value) != TensorKind::kPlain) continue;
@@ -50,6 +50,7 @@ void NoteMask(Candidate* from, const Inputs& inputs, const Lineage& lineage) noe
     if (tensor.dim() < 2 || tensor.size(-1) != from->columns || (tensor.size(-2) != from->rows && tensor.size(-2) != 1)) continue;
     if (lineage.Find(StorageOf(tensor), &candidate) != Stage::kNone) continue;
     from->mask = Describe(tensor);
+    from->mask_added = strncmp(op, "aten::add", 9) == 0 || strncmp(op, "aten::baddbmm", 13) == 0;
     return;
   }
 }
@@ -111,7 +112,7 @@ StepEnd BeginProduct(ThreadState* state, const at::RecordFunction& event, const 
   from.kernels.Start(0, space > 0 && WatchEnabled() ? WatchEpoch() : 0, 0);
   NoteCapture(&from.kernels, space);
   if (!state->memory.Open(&from.meter, space, from.score_elements)) from.meter.space = -1;
-  if (op.arguments.q == 1) NoteMask(&from, inputs, lineage);  // baddbmm adds a mask on the way
+  if (op.arguments.q == 1) NoteMask(&from, inputs, lineage, op.name);  // baddbmm adds a mask on the way
   end.action = EndAction::kRestoreWatch;
   end.former = lineage.Descend(fresh, Stage::kScores);
   return end;
@@ -142,6 +143,7 @@ StepEnd BeginSoftmax(ThreadState* state, const at::RecordFunction& event, const 
     const Inside ours(state);
     from.site = Where(&state->Caches().paths, state->compiled_depth);
     WantKernels(state, &from.kernels, from.space, Mix(Mix(Mix(from.site.path, 0x5d), from.rows), from.columns));
+    if (from.site.flex) ReadFlexFacts(state, from.site);
   }
   const char* const name = op.name;
   if (name[0] != 0 && name[strlen(name) - 1] == '_') lineage.Promote(StorageOf(*scores));
@@ -158,7 +160,7 @@ StepEnd BeginStep(ThreadState* state, const at::RecordFunction& event) {
     int candidate = -1;
     const Stage stage = FindInput(lineage, inputs[i], &candidate);
     if (stage == Stage::kNone) continue;
-    if (stage == Stage::kScores) NoteMask(&lineage.candidate(candidate), inputs, lineage);
+    if (stage == Stage::kScores) NoteMask(&lineage.candidate(candidate), inputs, lineage, event.name());
     end.action = EndAction::kRestoreWatch;
     end.former = lineage.Descend(candidate, stage);
     return end;
@@ -190,6 +192,13 @@ void FinishCandidate(ThreadState* state, int index) {
     record.mask_kind = from.mask.dtype == Dtype::kBool ? MaskKind::kBool : MaskKind::kFloat;
     record.mask_bytes = BytesOf(from.mask);
   }
+  if (from.site.flex) {  // what its reference adds to the scores is made from the mask's blocks, and says nothing of it
+    record.mask_kind = state->flex_mask;
+    record.mask = {};
+    record.mask_bytes = 0;
+    record.facts = &state->flex_facts;
+  }
+  if (from.mask_added && from.mask.dtype == Dtype::kBool) record.flags |= spool::kMaskAdded;
   record.space = from.space;
   record.host_ns = ElapsedSince(from.start_ns);
   if (from.meter.space >= 0) {

@@ -34,6 +34,7 @@ struct Candidate {
   // Known from the softmax on.
   bool softmax_seen = false;
   const char* softmax = "";
+  bool mask_added = false;  // to the scores, rather than used as a condition
   int64_t batch = 0, heads = 0;  // where the softmax's input has rank 4
   CallSite site;
   KernelSet kernels;

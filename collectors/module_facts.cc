@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "collectors/requests.h"
 #include "collectors/thread_caches.h"
 
 namespace attntrace {
@@ -54,14 +55,21 @@ spool::TriState Truth(Object* value) noexcept {
 
 bool IsTrue(Object* value) noexcept { return value != nullptr && value == Py().true_object; }
 
-void ReadSelection(Object* module, ModuleFacts* facts) noexcept {
+// The module's Transformers configuration: it has `_attn_implementation` as a property of its class and the value beside it (4.48 to
+// 5.x). Null where the module has none.
+Object* ConfigOf(Object* module) noexcept {
   Object* const config = OwnAttribute(module, "config");
-  if (config == nullptr || config == Py().none) return;
-  // A Transformers configuration has `_attn_implementation` as a property of its class and the value beside it (4.48 to 5.x).
+  if (config == nullptr || config == Py().none) return nullptr;
   if (ClassAttribute(TypeOf(config), "_attn_implementation") == nullptr &&
       OwnAttribute(config, "_attn_implementation_internal") == nullptr) {
-    return;
+    return nullptr;
   }
+  return config;
+}
+
+void ReadSelection(Object* module, ModuleFacts* facts) noexcept {
+  Object* const config = ConfigOf(module);
+  if (config == nullptr) return;
   facts->config_class = TypeName(TypeOf(config));
   Object* const value = OwnAttribute(config, "_attn_implementation_internal");
   facts->selection_state = IsString(value) ? spool::SelectionState::kSet : spool::SelectionState::kUnset;
@@ -84,6 +92,25 @@ bool AskedForAttentions(Object* const* frames, int count) noexcept {
   return false;
 }
 
+// The modules around the attention, outermost first: the model, its selection, and whether the class around it takes sdpa.
+void ReadModels(Object* const* frames, int count, int module_frame, ModuleFacts* facts) noexcept {
+  for (int i = count - 1; i >= module_frame; --i) {
+    if (!FirstVariableIs(frames[i], "self")) continue;
+    const Ref self = ModuleOfFrame(frames[i]);
+    if (!self || !IsModule(self.get()) || IsPyTorchShell(self.get())) continue;
+    if (facts->model_class.empty()) facts->model_class = TypeName(TypeOf(self.get()));
+    if (facts->model_selection.empty()) {
+      if (Object* const config = ConfigOf(self.get()); config != nullptr) {
+        facts->model_selection = Text(OwnAttribute(config, "_attn_implementation_internal"));
+        ReadRequest(self.get(), config, facts);
+      }
+    }
+    Object* const supports = ClassAttribute(TypeOf(self.get()), "_supports_sdpa");
+    if (supports == nullptr) continue;
+    facts->no_sdpa_class = Truth(supports) == spool::TriState::kNo ? TypeName(TypeOf(self.get())) : std::string();
+  }
+}
+
 std::string MaskType(Object* frame) noexcept {
   for (const char* const name : {"attention_mask", "attn_mask", "mask"}) {
     if (LocalIndex(frame, name) < 0) continue;
@@ -102,10 +129,7 @@ std::string FunctionOfFrame(Object* frame) noexcept {
     Py().PyErr_Clear();
     name = Ref(Py().PyObject_GetAttrString(code.get(), "co_name"));
   }
-  const Ref globals(Py().PyFrame_GetGlobals != nullptr ? Py().PyFrame_GetGlobals(frame)
-                                                       : Py().PyObject_GetAttrString(frame, "f_globals"));
-  const std::string home = globals ? Text(Py().PyDict_GetItemString(globals.get(), "__name__")) : std::string();
-  return home + ":" + (name ? Text(name.get()) : std::string());
+  return ModuleNameOf(frame) + ":" + (name ? Text(name.get()) : std::string());
 }
 
 }  // namespace
@@ -119,6 +143,23 @@ int LocalIndex(Object* frame, const char* name) noexcept {
     if (text != nullptr && strcmp(text, name) == 0) return static_cast<int>(i);
   }
   return -1;
+}
+
+void VisitLocals(Object* frame, const std::function<void(Object*)>& visit) noexcept {
+  if (!LocalsReadable()) return;
+  const Ref names = VariableNames(frame);
+  const intptr_t count = names ? Py().PyTuple_Size(names.get()) : 0;
+  for (intptr_t i = 0; i < count; ++i) {
+    const char* const name = Py().PyUnicode_AsUTF8(Py().PyTuple_GetItem(names.get(), i));
+    if (name == nullptr) continue;
+    if (const Ref value = Local(frame, static_cast<int>(i), name)) visit(value.get());
+  }
+  if (count > 0 || FunctionNameOf(frame) != "<module>") return;
+  const Ref globals = GlobalsOf(frame);
+  if (!globals || TypeOf(globals.get()) != Py().dict_type) return;
+  intptr_t at = 0;
+  Object *key = nullptr, *value = nullptr;
+  while (Py().PyDict_Next(globals.get(), &at, &key, &value) != 0) visit(value);
 }
 
 Ref ModuleOfFrame(Object* frame) noexcept { return Local(frame, 0, "self"); }
@@ -179,14 +220,7 @@ ModuleFacts ReadModuleFacts(Object* const* frames, int count, int module_frame) 
   }
   if (function_frame >= 0) facts.function = FunctionOfFrame(frames[function_frame]);
   facts.attention_mask = MaskType(frames[function_frame >= 0 ? function_frame : module_frame]);
-  for (int i = count - 1; i >= module_frame; --i) {
-    if (!FirstVariableIs(frames[i], "self")) continue;
-    const Ref self = ModuleOfFrame(frames[i]);
-    if (self && IsModule(self.get()) && !IsPyTorchShell(self.get())) {
-      facts.model_class = TypeName(TypeOf(self.get()));
-      break;
-    }
-  }
+  ReadModels(frames, count, module_frame, &facts);
   if (facts.output_attentions.empty() && AskedForAttentions(frames, count)) facts.output_attentions = "argument";
   return facts;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "collectors/python_api.h"
@@ -14,6 +15,7 @@ namespace attntrace {
 
 struct ModuleFacts {
   std::string class_name, class_module, config_class, selection, function, output_attentions, model_class, attention_mask;
+  std::string model_selection, no_sdpa_class, requested, requested_by;
   spool::SelectionState selection_state = spool::SelectionState::kNotAttention;
   spool::TriState is_causal = spool::TriState::kUnknown;
   spool::TriState training = spool::TriState::kUnknown;
@@ -32,6 +34,9 @@ python::Ref ModuleOfFrame(python::Object* frame) noexcept;
 uint64_t ModuleState(python::Object* module) noexcept;
 
 ModuleFacts ReadModuleFacts(python::Object* const* frames, int count, int module_frame) noexcept;
+
+// Calls `visit` with every local variable of the frame that is bound, and with the globals of a module's own frame.
+void VisitLocals(python::Object* frame, const std::function<void(python::Object*)>& visit) noexcept;
 
 // Runs through `code.co_varnames`: index of a local variable, -1 if it has none of that name.
 int LocalIndex(python::Object* frame, const char* name) noexcept;

@@ -79,6 +79,9 @@ constexpr Row kTable[] = {
     {"aten::bmm", Match::kName, Role::kProduct, Backend::kUnknown, false},
     {"aten::baddbmm", Match::kName, Role::kProduct, Backend::kUnknown, false},
     {"aten::baddbmm_", Match::kName, Role::kProduct, Backend::kUnknown, false},
+    {"aten::normal_", Match::kName, Role::kDraw, Backend::kUnknown, false},
+    {"aten::uniform_", Match::kName, Role::kDraw, Backend::kUnknown, false},
+    {"aten::sum", Match::kName, Role::kSum, Backend::kUnknown, false},
     // What mixes scores with parameters or across rows: a router's or classifier's logits come out of these.
     {"aten::mm", Match::kName, Role::kBarrier, Backend::kUnknown, false},
     {"aten::addmm", Match::kName, Role::kBarrier, Backend::kUnknown, false},

@@ -48,6 +48,8 @@ bool Load() noexcept {
   g_api.long_type = dlsym(RTLD_DEFAULT, "PyLong_Type");
   g_api.function_type = dlsym(RTLD_DEFAULT, "PyFunction_Type");
   g_api.cell_type = dlsym(RTLD_DEFAULT, "PyCell_Type");
+  g_api.list_type = dlsym(RTLD_DEFAULT, "PyList_Type");
+  if (void* const at = dlsym(RTLD_DEFAULT, "PyExc_BaseException"); at != nullptr) g_api.base_exception = *static_cast<void**>(at);
   g_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
   g_api.true_object = dlsym(RTLD_DEFAULT, "_Py_TrueStruct");
   if (!found || g_api.unicode_type == nullptr || g_api.none == nullptr) return false;
@@ -165,6 +167,23 @@ std::string FunctionName(Object* function) noexcept {
   if (function == nullptr) return {};
   const std::string name = NameAttribute(function, "__qualname__");
   return name.empty() ? std::string() : NameAttribute(function, "__module__") + ":" + name;
+}
+
+std::string FunctionNameOf(Object* frame) noexcept {
+  const Ref code(g_api.PyFrame_GetCode(frame));
+  return code ? NameAttribute(code.get(), "co_name") : std::string();
+}
+
+Ref GlobalsOf(Object* frame) noexcept {
+  Ref globals(g_api.PyFrame_GetGlobals != nullptr ? g_api.PyFrame_GetGlobals(frame)
+                                                  : g_api.PyObject_GetAttrString(frame, "f_globals"));
+  if (!globals) g_api.PyErr_Clear();
+  return globals;
+}
+
+std::string ModuleNameOf(Object* frame) noexcept {
+  const Ref globals = GlobalsOf(frame);
+  return globals ? Text(g_api.PyDict_GetItemString(globals.get(), "__name__")) : std::string();
 }
 
 bool LocalsReadable() noexcept { return g_api.PyFrame_GetVarString != nullptr || g_api.minor == 11; }

@@ -40,6 +40,11 @@ using Object = void;
   X(Object*, PyUnicode_FromString, (const char*))                      \
   X(Object*, _PyType_Lookup, (void*, Object*))                         \
   X(Object*, PyCell_Get, (Object*))                                    \
+  X(Object*, PyException_GetTraceback, (Object*))                      \
+  X(Object*, PyException_GetCause, (Object*))                          \
+  X(Object*, PyException_GetContext, (Object*))                        \
+  X(intptr_t, PyList_Size, (Object*))                                  \
+  X(Object*, PyList_GetItem, (Object*, intptr_t))                      \
   X(void, PyErr_Fetch, (Object**, Object**, Object**))                 \
   X(void, PyErr_Restore, (Object*, Object*, Object*))                  \
   X(Object*, PyErr_Occurred, ())                                       \
@@ -68,6 +73,8 @@ struct Api {
   void* long_type = nullptr;
   void* function_type = nullptr;
   void* cell_type = nullptr;
+  void* list_type = nullptr;
+  void* base_exception = nullptr;
   void* none = nullptr;
   void* true_object = nullptr;
   int minor = 0;  // of 3.minor
@@ -131,6 +138,11 @@ std::string Text(Object* object) noexcept;  // "" where it is no str
 std::string TypeName(void* type) noexcept;
 std::string TypeModule(void* type) noexcept;
 std::string FunctionName(Object* function) noexcept;  // module:qualname, through partial and __wrapped__; "" where it is none
+
+// Of the code that a frame runs: co_name, and __name__ of its globals.
+std::string FunctionNameOf(Object* frame) noexcept;
+std::string ModuleNameOf(Object* frame) noexcept;
+Ref GlobalsOf(Object* frame) noexcept;
 
 // A local variable of a frame, new reference. Never materialises f_locals: before 3.13 that dictionary would keep the host's
 // tensors alive after they are rebound. `index` is the variable's place in co_varnames. Null where it is unbound or this CPython

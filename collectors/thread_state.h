@@ -7,6 +7,7 @@
 
 #include "collectors/call_path.h"
 #include "collectors/cupti/kernels.h"
+#include "collectors/flex_facts.h"
 #include "collectors/forwards.h"
 #include "collectors/lineage.h"
 #include "collectors/memory.h"
@@ -50,6 +51,27 @@ struct BackwardNode {  // open BACKWARD scopes of this thread
   uint64_t forward_thread = 0;
   int inside = 0;  // attention backwards seen in it that match calls inside one compiled function
   bool attention = false;
+  bool refuses = false;  // throws in place of a derivative
+};
+
+// A compiled region with a flex template in it, see lowered.h.
+struct LoweredRegion {
+  int depth = 0;  // compiled_depth in it; 0: none is open
+  int calls = 0;
+  bool only = false;
+  CallSite site;
+  Meter meter;
+  uint64_t start_ns = 0;
+  int64_t first_sequence = -1;
+};
+
+// create_block_mask on the full grid, from the start of the step that blocks it.
+struct BlockMask {
+  bool open = false;
+  CallSite site;
+  Meter meter;
+  uint64_t bytes = 0;
+  DeviceKind device = DeviceKind::kOther;
 };
 
 struct CallCaches {  // only for threads that call attention
@@ -72,6 +94,10 @@ struct ThreadState {
   BackwardNode nodes[kMaxNodes];
   int node_depth = 0;
   int engine_depth = 0;    // open "evaluate_function" events of the autograd engine
+  LoweredRegion lowered;
+  BlockMask block_mask;
+  VariantFacts flex_facts;                             // of the dense flex call that runs
+  MaskKind flex_mask = MaskKind::kUnknown;
   int compiled_depth = 0;  // open compiled regions
   int64_t compiled_function = -1;  // sequence number of the compiled autograd function that runs now
   std::unique_ptr<CallCaches> caches;

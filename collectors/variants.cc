@@ -97,6 +97,11 @@ uint32_t Define(const CallRecord& call, uint32_t thread, uint32_t flags) noexcep
   def.v = call.v;
   def.mask = call.mask;
   spool.Append(spool::RecordKind::kVariant, slot, def);
+  if (call.facts != nullptr) {
+    for (const auto& [key, value] : *call.facts) {
+      spool.Append(spool::RecordKind::kFact, slot, spool::FactDef{spool.Intern(key), spool.Intern(value)});
+    }
+  }
   if (call.gates != nullptr) {
     uint16_t order = 0;
     for (const GateText& gate : *call.gates) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collectors/call_path.h"
+#include "collectors/flex_facts.h"
 #include "collectors/thread_caches.h"
 #include "tracer/spool/format.h"
 
@@ -37,6 +38,7 @@ struct CallRecord {
   uint64_t mask_bytes = 0;
   spool::TensorDef q{}, k{}, v{}, mask{};
   const std::vector<GateText>* gates = nullptr;  // null: not taken
+  const VariantFacts* facts = nullptr;                  // null: none
 
   // What it cost.
   int space = -1;

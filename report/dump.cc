@@ -71,7 +71,8 @@ std::string Payload(const SpoolRecord& record) {
                                 " selection=", m.selection, " state=", static_cast<int>(m.selection_state),
                                 " function=", m.function, " is_causal=", static_cast<int>(m.is_causal),
                                 " training=", static_cast<int>(m.training), " output_attentions=", m.output_attentions,
-                                " model=", m.model_class, " attention_mask=", m.attention_mask);
+                                " model=", m.model_class, " attention_mask=", m.attention_mask, " model_selection=", m.model_selection,
+                                " no_sdpa=", m.no_sdpa_class, " requested=", m.requested, "/", m.requested_by);
                           }));
     case RecordKind::kVariant:
       return absl::StrCat("variant ", Describe<spool::VariantDef>(record, Variant));
@@ -95,6 +96,24 @@ std::string Payload(const SpoolRecord& record) {
     case RecordKind::kKernel:
       return absl::StrCat("kernel ", Describe<spool::KernelDef>(record, [](const spool::KernelDef& k) {
                             return absl::StrCat("name=", k.name, " launches=", k.launches, " list=", k.list);
+                          }));
+    case RecordKind::kIncident:
+      return absl::StrCat("incident ", Describe<spool::IncidentDef>(record, [](const spool::IncidentDef& i) {
+                            return absl::StrCat(NameOf(i.kind), " path=", i.path, " module=", i.module, " layer=", i.layer,
+                                                " thread=", i.thread, " leads_to=", i.leads_to, " type=", i.type,
+                                                " message=", i.message, " op=", i.op, " no_path_reason=", i.no_path_reason,
+                                                " flags=0x", absl::Hex(i.flags), " create_path=", i.create_path,
+                                                " dropout=", i.dropout_p, " bytes=", i.bytes, Tensor("q", i.q),
+                                                Tensor("k", i.k), Tensor("v", i.v), Tensor("mask", i.mask));
+                          }));
+    case RecordKind::kIncidentGate:
+      return absl::StrCat("incident gate ", Describe<spool::GateDef>(record, [](const spool::GateDef& g) {
+                            return absl::StrCat("backend=", NameOf(g.backend), " ours=", int{g.ours}, " order=", g.order,
+                                                " text=", g.text);
+                          }));
+    case RecordKind::kFact:
+      return absl::StrCat("fact ", Describe<spool::FactDef>(record, [](const spool::FactDef& f) {
+                            return absl::StrCat("key=", f.key, " value=", f.value);
                           }));
     case RecordKind::kNote:
       return absl::StrCat("note ", Describe<spool::NoteDef>(record, [](const spool::NoteDef& n) {

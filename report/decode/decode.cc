@@ -113,6 +113,7 @@ absl::StatusOr<Report> DecodeSpools(const std::vector<std::string>& spool_files,
                                  IsReplaced(candidate, candidates)};
     DecodeProcess(context, report.add_processes());
     const uint64_t calls = DecodeVariants(context, &interner, &symboliser, &report);
+    DecodeIncidents(context, &interner, &symboliser, &report);
     DecodeBlindSpots(context, &report);
     environments.push_back(ReadEnvironment(definitions));
     if (chosen_calls == 0 && calls > 0) {

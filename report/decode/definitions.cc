@@ -7,7 +7,8 @@ namespace attntrace {
 using spool::RecordKind;
 
 Definitions::Definitions(const Spool& spool)
-    : variants_(spool::kMaxVariants), layers_(spool::kMaxVariants), gates_(spool::kMaxVariants), kernels_(spool::kMaxVariants) {
+    : variants_(spool::kMaxVariants), layers_(spool::kMaxVariants), gates_(spool::kMaxVariants), kernels_(spool::kMaxVariants),
+      facts_(spool::kMaxVariants), incident_gates_(spool::kMaxVariants) {
   for (const SpoolRecord& record : spool.records()) Add(record);
 }
 
@@ -54,6 +55,16 @@ void Definitions::Add(const SpoolRecord& record) {
       break;
     case RecordKind::kKernel:
       append_to_slot(kernels_, record.As<spool::KernelDef>());
+      break;
+    case RecordKind::kFact:
+      append_to_slot(facts_, record.As<spool::FactDef>());
+      break;
+    case RecordKind::kIncident:
+      if (record.id >= spool::kMaxVariants) return void(++malformed_);
+      put(incidents_, record.As<spool::IncidentDef>());
+      break;
+    case RecordKind::kIncidentGate:
+      append_to_slot(incident_gates_, record.As<spool::GateDef>());
       break;
     case RecordKind::kEnvironment:
       append(environment_, record.As<spool::EnvironmentDef>());

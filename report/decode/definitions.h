@@ -37,6 +37,11 @@ class Definitions {
   absl::Span<const spool::GateDef* const> Gates(uint32_t slot) const { return Of(gates_, slot); }
   absl::Span<const spool::KernelDef* const> Kernels(uint32_t slot) const { return Of(kernels_, slot); }
 
+  absl::Span<const spool::FactDef* const> Facts(uint32_t slot) const { return Of(facts_, slot); }
+  // Null for a slot that is no incident's.
+  const spool::IncidentDef* Incident(uint32_t slot) const { return Find(incidents_, slot); }
+  absl::Span<const spool::GateDef* const> IncidentGates(uint32_t slot) const { return Of(incident_gates_, slot); }
+
   absl::Span<const spool::EnvironmentDef* const> environment() const { return environment_; }
   absl::Span<const spool::NoteDef* const> notes() const { return notes_; }
   // All frames, in no order.
@@ -65,6 +70,9 @@ class Definitions {
   std::vector<std::vector<const spool::LayerDef*>> layers_;
   std::vector<std::vector<const spool::GateDef*>> gates_;
   std::vector<std::vector<const spool::KernelDef*>> kernels_;
+  std::vector<std::vector<const spool::FactDef*>> facts_;
+  absl::flat_hash_map<uint32_t, const spool::IncidentDef*> incidents_;
+  std::vector<std::vector<const spool::GateDef*>> incident_gates_;
   std::vector<const spool::EnvironmentDef*> environment_;
   std::vector<const spool::NoteDef*> notes_;
   uint64_t malformed_ = 0;

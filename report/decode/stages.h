@@ -29,6 +29,13 @@ void DecodeProcess(const ProcessContext& context, Process* process);
 // variants.cc: variants with their call paths, and the recent calls, which name variants. Returns the number of calls.
 uint64_t DecodeVariants(const ProcessContext& context, Interner* interner, Symboliser* symboliser, Report* report);
 
+// incidents.cc: what happened and was no call.
+void DecodeIncidents(const ProcessContext& context, Interner* interner, Symboliser* symboliser, Report* report);
+
+// pinned.cc: "file:line" of the innermost `with sdpa_kernel(...)` or decorator around a call path's lines, as the sources show it;
+// empty where there is none or they cannot be read. Files changed after `newest_unix_ns` are not the ones that ran.
+std::string FindPin(const Report& report, const CallPath& path, uint64_t newest_unix_ns);
+
 // blind_spots.cc: what this process says, or shows, it has not seen.
 void DecodeBlindSpots(const ProcessContext& context, Report* report);
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/decode/frames.h"
 #include "report/decode/kernels.h"
+#include "report/decode/parts.h"
 #include "report/decode/stages.h"
 
 namespace attntrace {
@@ -15,55 +16,9 @@ using spool::VariantDef;
 
 constexpr size_t kRecentCalls = 1024;  // of one process: a report stays small, however many processes it covers
 
-const char* NameOf(spool::TriState state) {
-  return state == spool::TriState::kYes ? "yes" : state == spool::TriState::kNo ? "no" : "unknown";
-}
-
-const char* NameOf(spool::SelectionState state) {
-  return state == spool::SelectionState::kSet ? "set" : state == spool::SelectionState::kUnset ? "unset" : "not-attention";
-}
-
 template <typename T>
 T Value(const std::atomic<T>& value) {
   return value.load(std::memory_order_relaxed);
-}
-
-std::string ThreadName(const Definitions& definitions, uint32_t id) {
-  const spool::ThreadDef* thread = definitions.Thread(id);
-  if (thread == nullptr) return {};
-  const std::string name = definitions.String(thread->name);
-  return name.empty() ? absl::StrCat(thread->tid) : absl::StrCat(name, " (", thread->tid, ")");
-}
-
-void AddTensor(const spool::TensorDef& def, const char* role, Variant* variant) {
-  if (!def.present) return;
-  Tensor* tensor = variant->add_tensors();
-  tensor->set_role(role);
-  tensor->set_dtype(NameOf(def.dtype));
-  tensor->set_device(def.device == DeviceKind::kCpu ? std::string(NameOf(def.device))
-                                                    : absl::StrCat(NameOf(def.device), ":", int{def.device_index}));
-  tensor->set_requires_grad(def.requires_grad != 0);
-  tensor->set_layout(def.nested == 0 ? "strided" : def.nested == 1 ? "nested-strided" : "nested-jagged");
-  if (def.nested != 0) return;
-  const size_t dims = std::min<size_t>(def.rank, spool::kMaxDims);
-  tensor->mutable_sizes()->Add(def.sizes, def.sizes + dims);
-  tensor->mutable_strides()->Add(def.strides, def.strides + dims);
-}
-
-void FillModule(const Definitions& definitions, uint32_t id, Module* module) {
-  const spool::ModuleDef* def = definitions.Module(id);
-  if (def == nullptr) return;
-  module->set_class_name(definitions.String(def->class_name));
-  module->set_class_module(definitions.String(def->class_module));
-  module->set_model_class(definitions.String(def->model_class));
-  module->set_config_class(definitions.String(def->config_class));
-  module->set_selection(definitions.String(def->selection));
-  module->set_selection_state(NameOf(def->selection_state));
-  module->set_function(definitions.String(def->function));
-  module->set_is_causal(NameOf(def->is_causal));
-  module->set_training(NameOf(def->training));
-  module->set_output_attentions(definitions.String(def->output_attentions));
-  module->set_attention_mask(definitions.String(def->attention_mask));
 }
 
 void FillCounters(const spool::VariantCounters& counters, Variant* variant) {
@@ -107,14 +62,15 @@ void FillCall(const Definitions& definitions, const VariantDef& def, Variant* va
   variant->set_grad_mode(def.flags & spool::kGradMode);
   variant->set_shapes_folded(def.flags & spool::kShapesFolded);
   variant->set_direct(def.flags & spool::kDirect);
+  variant->set_mask_added(def.flags & spool::kMaskAdded);
   variant->set_dropout_p(def.dropout_p);
   variant->set_scale_given(def.flags & spool::kScaleGiven);
   if (variant->scale_given()) variant->set_scale(def.scale);
   variant->set_thread(ThreadName(definitions, def.thread));
-  AddTensor(def.q, "q", variant);
-  AddTensor(def.k, "k", variant);
-  AddTensor(def.v, "v", variant);
-  AddTensor(def.mask, "mask", variant);
+  AddTensor(def.q, "q", variant->mutable_tensors());
+  AddTensor(def.k, "k", variant->mutable_tensors());
+  AddTensor(def.v, "v", variant->mutable_tensors());
+  AddTensor(def.mask, "mask", variant->mutable_tensors());
 }
 
 // The forward of a backward, as far as one is known.
@@ -141,19 +97,6 @@ void FillPlace(const Definitions& definitions, uint32_t slot, const VariantDef& 
     if (layer->layer >= 0) layers.insert(layer->layer);
   }
   variant->mutable_layers()->Add(layers.begin(), layers.end());
-}
-
-void FillGates(const Definitions& definitions, uint32_t slot, Variant* variant) {
-  const auto records = definitions.Gates(slot);
-  std::vector<const spool::GateDef*> gates(records.begin(), records.end());
-  std::stable_sort(gates.begin(), gates.end(),
-                   [](const spool::GateDef* a, const spool::GateDef* b) { return a->order < b->order; });
-  for (const spool::GateDef* def : gates) {
-    Gate* gate = variant->add_gates();
-    gate->set_backend(NameOf(def->backend));
-    gate->set_text(definitions.String(def->text));
-    gate->set_words(def->ours ? "attntrace" : "pytorch");
-  }
 }
 
 // A slot counts once it was called; a forward that its backward names is kept too (a forked child may run only the backward).
@@ -208,8 +151,11 @@ uint64_t DecodeVariants(const ProcessContext& context, Interner* interner, Symbo
     FillCall(definitions, def, variant);
     variant->set_mask_content(NameOf(CommonContent(def.mask_content, Value(context.spool.counters(slot).mask_contents))));
     FillPlace(definitions, slot, def, &frames, variant);
-    FillGates(definitions, slot, variant);
     FillKernels(definitions, slot, context.spool.counters(slot), variant);
+    FillGates(definitions, definitions.Gates(slot), variant->mutable_gates());
+    for (const spool::FactDef* fact : definitions.Facts(slot)) {
+      (*variant->mutable_facts())[definitions.String(fact->key)] = definitions.String(fact->value);
+    }
     if (ForwardOf(definitions, def) != nullptr) variant->set_forward(ids[def.forward_slot - 1]);
     calls += variant->count();
   }

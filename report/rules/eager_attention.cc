@@ -2,6 +2,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/rules/rules.h"
+#include "report/rules/selection.h"
 #include "report/rules/support.h"
 
 namespace attntrace {
@@ -14,7 +15,12 @@ enum class Author { kNeedWeights, kFastPath, kMapsWanted, kSelectedEager, kSelec
 bool IsStored(const Variant& variant) {
   const bool by_hand = variant.backend() == "eager" || (variant.backend() == "native-mha" && variant.path() == "dense");
   // backend-unset names the cause of these, and carries their bytes.
-  return by_hand && variant.module().selection_state() != "unset";
+  if (!by_hand || IsUnset(variant.module())) return false;
+  // backend-not-as-asked likewise, where another implementation is selected, the layer asks for it, and nothing explains the rest.
+  const Module& module = variant.module();
+  const bool asks = !module.function().empty() || absl::StartsWith(module.class_module(), "transformers.");
+  return !asks || module.selection_state() != "set" || !module.output_attentions().empty() ||
+         FamilyOfName(module.selection()) == Family::kEager || FamilyOfName(module.selection()) == Family::kUnknown;
 }
 
 // nn.MultiheadAttention writes attention out only where its weights are asked for.
@@ -42,9 +48,22 @@ Author AuthorOf(const Report& report, const Variant& variant) {
 }
 
 void JudgeSelectedEager(const Module& module, Finding* finding) {
-  finding->set_why(absl::StrCat(module.config_class(),
-                                "._attn_implementation is \"eager\": asked for by attn_implementation=\"eager\", or "
-                                "taken by Transformers because the model's class supports no other."));
+  if (!module.no_sdpa_class().empty()) {
+    finding->set_title("the model's class supports eager attention alone of what Transformers selects by itself");
+    finding->set_why(absl::StrCat(module.config_class(), "._attn_implementation is \"eager\": ", module.no_sdpa_class(),
+                                  "._supports_sdpa is False, so Transformers selects eager, without a word where nothing was asked for."));
+    AddText(finding, "supports no sdpa", module.no_sdpa_class());
+    AddAdvice(finding, "look for a release whose class supports sdpa or flex_attention; asking for them by name says what it supports",
+              "attn_implementation=\"flex_attention\"");
+    return;
+  }
+  std::string why = absl::StrCat(module.config_class(), "._attn_implementation is \"eager\"");
+  if (!module.requested().empty() && module.requested() != "eager") {
+    absl::StrAppend(&why, ", though the model was made with \"", module.requested(), "\".");
+  } else {
+    absl::StrAppend(&why, ": asked for by attn_implementation=\"eager\".");
+  }
+  finding->set_why(why);
   AddAdvice(finding, "select a fused implementation; a class that supports none says so with a ValueError",
             "attn_implementation=\"sdpa\"");
 }

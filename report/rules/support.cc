@@ -37,13 +37,16 @@ int64_t SeqKv(const Variant& variant) {
   return length >= 0 ? length : SizeAt(FindTensor(variant, "v"), -2);
 }
 
-std::string DescribeTensors(const Variant& variant) {
+std::string DescribeTensors(const Variant& variant) { return DescribeTensors(variant.tensors()); }
+
+std::string DescribeTensors(const google::protobuf::RepeatedPtrField<Tensor>& tensors) {
   std::vector<std::string> parts;
   std::string roles, shape;
   const Tensor* last = nullptr;
   for (const char* role : {"q", "k", "v"}) {
-    const Tensor* tensor = FindTensor(variant, role);
-    if (tensor == nullptr) continue;
+    const auto at = std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& one) { return one.role() == role; });
+    if (at == tensors.end()) continue;
+    const Tensor* tensor = &*at;
     const std::string text = tensor->sizes_size() > 0 ? FormatShape(tensor->sizes()) : tensor->layout();
     if (!roles.empty() && text != shape) {
       parts.push_back(absl::StrCat(roles, " ", shape));

@@ -23,6 +23,7 @@ int64_t SeqKv(const Variant& variant);
 
 // "q (1, 8, 512, 64), k, v (1, 2, 512, 64), bfloat16 on cpu".
 std::string DescribeTensors(const Variant& variant);
+std::string DescribeTensors(const google::protobuf::RepeatedPtrField<Tensor>& tensors);
 
 // "scores (1, 8, 512, 512), 4 MiB", or empty where no block of that size was seen. (A fused
 // call may allocate one by chance, an output for one.)

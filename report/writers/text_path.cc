@@ -14,12 +14,24 @@ namespace {
 // Each as wide as what is in it, up to these.
 constexpr int kFirst = 26, kSecond = 40, kGap = 2;
 
-const Variant* Shown(const Report& report, const Finding& finding) {
-  if (finding.variants_size() == 0) return nullptr;
-  for (const Variant& variant : report.variants()) {
-    if (variant.id() == finding.variants(0)) return &variant;
+// What a finding is about, as far as a place goes: its first variant, or of an incident the same fields.
+bool Shown(const Report& report, const Finding& finding, Variant* shown) {
+  if (finding.variants_size() > 0) {
+    for (const Variant& variant : report.variants()) {
+      if (variant.id() != finding.variants(0)) continue;
+      *shown = variant;
+      return true;
+    }
   }
-  return nullptr;
+  if (finding.incidents_size() == 0) return false;
+  for (const Incident& incident : report.incidents()) {
+    if (incident.id() != finding.incidents(0)) continue;
+    shown->set_call_path(incident.call_path());
+    shown->set_process(incident.process());
+    *shown->mutable_module() = incident.module();
+    return true;
+  }
+  return false;
 }
 
 // "LlamaAttention, layers 0-27"
@@ -74,14 +86,14 @@ Line LineOf(const TextContext& context, const Place& place, const std::string& m
 }  // namespace
 
 void AppendWhere(const TextContext& context, const Finding& finding, std::string* out) {
-  const Variant* variant = Shown(context.report, finding);
-  if (variant == nullptr) return;
-  const std::vector<Place> places = PlacesOf(context.report, *variant);
+  Variant variant;
+  if (!Shown(context.report, finding, &variant)) return;
+  const std::vector<Place> places = PlacesOf(context.report, variant);
   if (places.empty()) {
-    const std::string why = variant->no_call_path().empty() ? "only PyTorch's own frames" : variant->no_call_path();
+    const std::string why = variant.no_call_path().empty() ? "only PyTorch's own frames" : variant.no_call_path();
     return AppendLabelled(context, "where", absl::StrCat("not known: ", why), out);
   }
-  std::string module = Printable(ModuleText(variant->module(), finding));
+  std::string module = Printable(ModuleText(variant.module(), finding));
   std::vector<Line> lines;
   for (const Place& place : places) {
     lines.push_back(LineOf(context, place, module));

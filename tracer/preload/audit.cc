@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tracer/preload/attach.h"
 #include "tracer/preload/libraries.h"
@@ -17,6 +19,21 @@ using IsInitialized = int (*)();
 
 IsInitialized g_is_initialized = nullptr;
 
+// An exception that nobody caught; source that is compiled (Inductor's among it); a file opened off the main thread, which is how an
+// exception that ends a thread shows: it has no event of its own, but its traceback is printed with lines of the sources.
+bool IsForAgent(const char* event) noexcept {
+  switch (event[0]) {
+    case 's':
+      return strcmp(event, "sys.excepthook") == 0;
+    case 'c':
+      return strcmp(event, "compile") == 0;
+    case 'o':
+      return strcmp(event, "open") == 0 && syscall(SYS_gettid) != getpid();
+    default:
+      return false;
+  }
+}
+
 // Called with the GIL held, for every audit event of every interpreter: some, like builtins.id, come in millions. Two loads and
 // a comparison or two decide. Never fails: a non-zero answer would abort what the program was doing.
 int OnAuditEvent(const char* event, void* args, void*) noexcept {
@@ -25,7 +42,7 @@ int OnAuditEvent(const char* event, void* args, void*) noexcept {
     if (AttachIsPending() && strcmp(event, "import") == 0 && g_is_initialized() != 0 && LibrariesWereAdded()) {
       AttachIfTorchIsMapped(/*has_python=*/true);
     }
-  } else if (event[0] == 's' && strcmp(event, "sys.excepthook") == 0) {
+  } else if (IsForAgent(event)) {
     if (const AttntraceHooks* hooks = ConnectedHooks(); hooks != nullptr && hooks->audit != nullptr) {
       int saved_errno = errno;
       hooks->audit(event, args);

@@ -22,7 +22,7 @@ struct AttntraceHooks {
   // A device allocator ran out of memory: `bytes` were asked for. Same rules.
   void (*out_of_memory)(int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type, int8_t device_index);
 
-  // A PEP 578 audit event that the preload lets through (sys.excepthook). GIL held. `args` is a PyObject* tuple.
+  // A PEP 578 audit event that the preload lets through: sys.excepthook, compile, and open off the main thread. GIL held. `args` is a PyObject* tuple.
   void (*audit)(const char* event, void* args);
 
   // The process exits normally, in Python after the interpreter's finalisation; called once. A forked child that exits normally

@@ -21,7 +21,7 @@
 namespace attntrace::spool {
 
 inline constexpr char kMagic[8] = {'A', 'T', 'T', 'N', 'S', 'P', 'L', '\n'};
-inline constexpr uint32_t kVersion = 2;  // Bump with any change in this file or in words.h.
+inline constexpr uint32_t kVersion = 3;  // Bump with any change in this file or in words.h.
 
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr uint32_t kMaxVariants = 2048;
@@ -118,6 +118,9 @@ enum class RecordKind : uint16_t {
   kThread,      // id; ThreadDef
   kNote,        // NoteDef: something that could not be seen, or a collector that switched itself off
   kKernel,      // id = slot; KernelDef: one of the kernels that a watched call launched; all of a call have one `list`
+  kIncident,    // id = slot, whose counters are the incident's; IncidentDef
+  kIncidentGate, // id = slot of an incident; GateDef
+  kFact,        // id = slot of a variant; FactDef
 };
 
 struct RecordHeader {
@@ -171,6 +174,10 @@ struct ModuleDef {
   StringId output_attentions;  // where it was asked for ("config", "argument"), else 0
   StringId model_class;        // outermost module of the call path, 0 if none
   StringId attention_mask;     // type of the attention_mask the attention function was given ("None", "Tensor", "BlockMask"), 0 unknown
+  StringId model_selection;    // config._attn_implementation of the outermost module of the call path that has such a config
+  StringId no_sdpa_class;      // class of the innermost PreTrainedModel around it, where its _supports_sdpa is False
+  StringId requested;          // implementation asked for this part when the model was made, as far as that was seen
+  StringId requested_by;       // "name" (one for the whole model), "dict" (one a part), 0 where no request was seen
 };
 
 struct TensorDef {
@@ -197,6 +204,7 @@ enum VariantFlags : uint32_t {
   kInference = 128,    // torch.inference_mode
   kDeterministic = 256,
   kAutocast = 512,
+  kMaskAdded = 1024,   // hand-written: a bool mask was added to the scores, which hides nothing
 };
 
 struct VariantDef {
@@ -245,6 +253,32 @@ struct KernelDef {
   uint32_t launches;  // by one call
   uint32_t list;      // lists of one variant count up; the newest is what its later calls launch
   uint32_t reserved;
+};
+
+// What else is known of a variant. Keys are those of Variant.facts in report.proto.
+struct FactDef {
+  StringId key;
+  StringId value;
+};
+
+// Something that happened and was no attention call: an exception, an operator that failed, a mask that was made on the full grid.
+struct IncidentDef {
+  IncidentKind kind;
+  uint8_t reserved[3];
+  int32_t layer;           // -1 unknown
+  uint32_t path;           // kPath id, 0 none
+  uint32_t module;         // kModule id, 0 none
+  uint32_t thread;         // kThread id
+  uint32_t leads_to;       // slot + 1 of the exception that this one led to; 0 none
+  StringId type;           // class of an exception, module.qualname
+  StringId message;
+  StringId op;             // operator that failed
+  StringId no_path_reason;
+  uint32_t flags;          // VariantFlags
+  uint32_t create_path;    // double backward: kPath id of the first backward, which made the graph of the second
+  double dropout_p;
+  uint64_t bytes;          // of the full grid
+  TensorDef q, k, v, mask;
 };
 
 struct ThreadDef {

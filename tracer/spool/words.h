@@ -21,6 +21,7 @@ namespace attntrace {
   X(kOverrideable, "overrideable")             \
   X(kFlexDense, "flex-dense")                  \
   X(kFlexTriton, "flex-triton")                \
+  X(kFlexCpp, "flex-cpp")                      \
   X(kEager, "eager")                           \
   X(kNativeMha, "native-mha")                  \
   X(kFlashAttn2, "flash-attn-2")               \
@@ -47,6 +48,17 @@ namespace attntrace {
   X(kFused, "fused")         \
   X(kDense, "dense")         \
   X(kQuadratic, "quadratic")
+
+// exception: nobody caught it. thread-exception: it ended a thread. cause: another exception was raised while it was handled, or a
+// variable of a frame of another one holds it. operator: an attention operator threw; whether that was caught is not known there.
+// block-mask: create_block_mask on the full grid. double-backward: a derivative that a kernel does not have was asked for.
+#define ATTNTRACE_INCIDENTS(X)            \
+  X(kException, "exception")              \
+  X(kThreadException, "thread-exception") \
+  X(kCause, "cause")                      \
+  X(kOperator, "operator")                \
+  X(kBlockMask, "block-mask")             \
+  X(kDoubleBackward, "double-backward")
 
 #define ATTNTRACE_MASK_KINDS(X) \
   X(kNone, "none")              \
@@ -131,6 +143,7 @@ ATTNTRACE_DEFINE_WORDS(Phase, ATTNTRACE_PHASES, uint8_t)
 ATTNTRACE_DEFINE_WORDS(PathKind, ATTNTRACE_PATHS, uint8_t)
 ATTNTRACE_DEFINE_WORDS(MaskKind, ATTNTRACE_MASK_KINDS, uint8_t)
 ATTNTRACE_DEFINE_WORDS(MaskContent, ATTNTRACE_MASK_CONTENTS, uint8_t)
+ATTNTRACE_DEFINE_WORDS(IncidentKind, ATTNTRACE_INCIDENTS, uint8_t)
 ATTNTRACE_DEFINE_WORDS(Dtype, ATTNTRACE_DTYPES, uint8_t)
 ATTNTRACE_DEFINE_WORDS(DeviceKind, ATTNTRACE_DEVICES, uint8_t)
 ATTNTRACE_DEFINE_WORDS(Counter, ATTNTRACE_COUNTERS, uint32_t)

@@ -29,7 +29,10 @@ def broken(report, summary):
         law(not variant["forward"] or variant["forward"] in by_id, f"{who}: no such forward")
         law(variant["layers"] == sorted(set(variant["layers"])), f"{who}: layers are not ascending")
     for finding in report["findings"]:
-        law(finding["variants"] or finding["rule"] == "blind-spot", f"finding {finding['rule']} names no variant")
+        law(finding["variants"] or finding["incidents"] or finding["rule"] == "blind-spot",
+            f"finding {finding['rule']} names no variant and no incident")
+        law(all(0 < incident <= len(report["incidents"]) for incident in finding["incidents"]),
+            f"finding {finding['rule']} names an incident that is not there")
         for variant in finding["variants"]:
             law(variant in by_id, f"finding {finding['rule']} names variant {variant}, which is not there")
 

@@ -74,6 +74,16 @@ def _variant(report, variant):
     return lines
 
 
+def _incident(report, incident):
+    """Of an exception: its class and the start of its text, which does not change between machines."""
+    said = f"{incident['type']}: {incident['message'].splitlines()[0][:80]}" if incident["message"] else incident["type"]
+    texts = [f"incident {incident['kind']}", f"x{incident['count']}", incident["operator"], said, _shapes({"shapes_folded": False, **incident})]
+    texts += [f"grid={incident['bytes']}"] if int(incident["bytes"]) else []
+    texts += [f"leads to {incident['leads_to']}"] if incident["leads_to"] else []
+    texts += [f"pinned at {_file(incident['pinned_at'])}"] if incident["pinned_at"] else []
+    return " ".join(filter(None, texts)) + f"\n  {_where(report, {'module': None, 'no_call_path': '', **incident})}"
+
+
 def _line_key(where):
     """Orders call sites by the user's line number, not by its digits."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", where)]
@@ -90,8 +100,11 @@ def render(report, returncode):
         lines.append(f"{finding['severity']} {finding['rule']} {finding['phase']}: {title}")
         calls = "/".join(finding[f"{phase}_calls"] for phase in ("forward", "backward", "recompute"))
         first = by_id.get(finding["variants"][0]) if finding["variants"] else None
+        if not first and finding["incidents"]:
+            first = {"module": None, "no_call_path": "", **report["incidents"][finding["incidents"][0] - 1]}
         lines.append(f"  calls {calls}" + (f", {_where(report, first)}" if first else ""))
         lines += [f"  do: {advice['text']}" + (f" [{advice['code']}]" if advice["code"] else "") for advice in finding["advice"]]
+    lines += [_incident(report, incident) for incident in report["incidents"]]
     for blind in sorted(report["blind_spots"], key=lambda spot: spot["code"]):
         lines.append(f"blind {blind['code']} x{blind['count']}")
     groups = {}

@@ -1,0 +1,179 @@
+#include "collectors/exceptions.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "collectors/call_path.h"
+#include "collectors/environment.h"
+#include "collectors/fault.h"
+#include "collectors/incidents.h"
+#include "collectors/lowered.h"
+#include "collectors/module_facts.h"
+#include "collectors/python_api.h"
+#include "collectors/thread_state.h"
+
+namespace attntrace {
+namespace {
+
+using python::Object;
+using python::Py;
+using python::Ref;
+
+constexpr int kMaxChain = 8;        // exceptions of one chain
+constexpr size_t kMaxMessage = 2000;
+
+struct Trace {  // innermost frame first
+  std::vector<Ref> owned;
+  std::vector<Object*> frames;
+  std::vector<int32_t> lines;
+};
+
+// Layout of an exception in every supported CPython: PyObject, its dictionary, its arguments.
+Object* ArgumentsOf(Object* exception) noexcept {
+  struct Head {
+    intptr_t references;
+    void* type;
+    Object* dictionary;
+    Object* arguments;
+  };
+  return static_cast<Head*>(exception)->arguments;
+}
+
+bool IsException(Object* object) noexcept {
+  return object != nullptr && Py().base_exception != nullptr &&
+         Py().PyType_IsSubtype(python::TypeOf(object), Py().base_exception) != 0;
+}
+
+// The first argument, where it is text or None: `str` of an exception would run the program's code.
+std::string MessageOf(Object* exception) {
+  Object* const arguments = ArgumentsOf(exception);
+  if (arguments == nullptr || Py().PyTuple_Size(arguments) < 1) {
+    Py().PyErr_Clear();
+    return {};
+  }
+  Object* const first = Py().PyTuple_GetItem(arguments, 0);
+  if (first == Py().none) return "None";
+  std::string text = python::Text(first);
+  if (text.size() > kMaxMessage) {  // the end is the cause of what Dynamo wraps, the start what anybody else says
+    text = text.substr(0, kMaxMessage / 2) + "\n...\n" + text.substr(text.size() - kMaxMessage / 2);
+  }
+  return text;
+}
+
+Trace TraceOf(Object* exception) {
+  Trace trace;
+  Ref entry(Py().PyException_GetTraceback(exception));
+  std::vector<std::pair<Object*, int32_t>> outermost_first;
+  while (entry && outermost_first.size() < 4096) {
+    Ref frame(Py().PyObject_GetAttrString(entry.get(), "tb_frame"));
+    const Ref line(Py().PyObject_GetAttrString(entry.get(), "tb_lineno"));
+    if (!frame || !line) break;
+    outermost_first.emplace_back(frame.get(), line.get() == Py().none ? 0 : static_cast<int32_t>(Py().PyLong_AsLong(line.get())));
+    trace.owned.push_back(std::move(frame));
+    Ref next(Py().PyObject_GetAttrString(entry.get(), "tb_next"));
+    if (!next || next.get() == Py().none) break;
+    entry = std::move(next);
+  }
+  Py().PyErr_Clear();
+  for (auto at = outermost_first.rbegin(); at != outermost_first.rend() && trace.frames.size() < kMaxFrames; ++at) {
+    trace.frames.push_back(at->first);
+    trace.lines.push_back(at->second);
+  }
+  // A traceback starts where the exception was caught; what called that is behind its frame.
+  Object* outer = outermost_first.empty() ? nullptr : outermost_first.front().first;
+  while (outer != nullptr && trace.frames.size() < kMaxFrames) {
+    Ref back(Py().PyFrame_GetBack(outer));
+    outer = back.get();
+    if (outer == nullptr) break;
+    trace.frames.push_back(outer);
+    trace.lines.push_back(Py().PyFrame_GetLineNumber(outer));
+    trace.owned.push_back(std::move(back));
+  }
+  return trace;
+}
+
+class Recorder {
+ public:
+  explicit Recorder(uint32_t thread) : thread_(thread) {}
+
+  void Record(Object* exception, IncidentKind kind, uint32_t leads_to) {
+    if (!IsException(exception) || seen_.size() >= kMaxChain) return;
+    for (Object* const known : seen_) {
+      if (known == exception) return;
+    }
+    seen_.push_back(exception);
+    const Trace trace = TraceOf(exception);
+    Incident incident;
+    incident.kind = kind;
+    incident.leads_to = leads_to;
+    incident.thread = thread_;
+    incident.type = python::TypeModule(python::TypeOf(exception)) + "." + python::TypeName(python::TypeOf(exception));
+    incident.message = MessageOf(exception);
+    incident.site = SiteOfFrames(trace.frames.data(), trace.lines.data(), static_cast<int>(trace.frames.size()));
+    const uint32_t id = RecordIncident(incident);
+    if (id == 0) return;
+    const Ref cause(Py().PyException_GetCause(exception)), context(Py().PyException_GetContext(exception));
+    for (Object* const before : {cause.get(), context.get()}) {
+      if (before != nullptr && before != Py().none) Record(before, IncidentKind::kCause, id);
+    }
+    // Exceptions that were caught and kept: a program that reports them later dies of something else.
+    for (Object* const frame : trace.frames) {
+      VisitLocals(frame, [&](Object* value) {
+        if (IsException(value)) Record(value, IncidentKind::kCause, id);
+      });
+    }
+  }
+
+ private:
+  uint32_t thread_;
+  std::vector<Object*> seen_;
+};
+
+void RecordException(Object* exception, IncidentKind kind) {
+  ThreadState* const state = CurrentThread();
+  if (state == nullptr) return;
+  const Inside ours(state);
+  Recorder(ThreadId(state)).Record(exception, kind, 0);
+  RefreshEnvironment();
+}
+
+// `threading` has no audit event for an exception that ends a thread. Its default hook prints the traceback, and opens the sources
+// for that: the first such open, under invoke_excepthook, is taken as the event. The hook's argument is (type, value, traceback, thread).
+void OnOpen() {
+  static thread_local Object* t_seen = nullptr;
+  Ref frame(Py().PyEval_GetFrame());
+  if (!frame) return;
+  Py().Py_IncRef(frame.get());
+  for (int i = 0; i < 48 && frame; ++i) {
+    if (python::FunctionNameOf(frame.get()) == "invoke_excepthook" && python::ModuleNameOf(frame.get()) == "threading") {
+      const int index = LocalIndex(frame.get(), "args");
+      const Ref arguments = index < 0 ? Ref() : python::Local(frame.get(), index, "args");
+      if (!arguments || Py().PyTuple_Size(arguments.get()) < 2) return Py().PyErr_Clear();
+      Object* const exception = Py().PyTuple_GetItem(arguments.get(), 1);
+      if (exception == t_seen) return;
+      t_seen = exception;
+      return RecordException(exception, IncidentKind::kThreadException);
+    }
+    frame = Ref(Py().PyFrame_GetBack(frame.get()));
+  }
+}
+
+}  // namespace
+
+void OnAudit(const char* event, void* args) noexcept {
+  if (!python::Loaded() || args == nullptr) return;
+  Guarded("exceptions", false, [&] {
+    const python::Section gil;  // an exception may be pending around the event
+    if (strcmp(event, "sys.excepthook") == 0) {
+      if (Py().PyTuple_Size(args) >= 3) RecordException(Py().PyTuple_GetItem(args, 2), IncidentKind::kException);
+    } else if (strcmp(event, "compile") == 0) {
+      if (Py().PyTuple_Size(args) >= 2) NoteCompiledSource(Py().PyTuple_GetItem(args, 0));
+    } else if (strcmp(event, "open") == 0) {
+      OnOpen();
+    }
+    return true;
+  });
+}
+
+}  // namespace attntrace

@@ -1,0 +1,187 @@
+#include "collectors/flex_facts.h"
+
+#include "collectors/module_facts.h"
+#include "collectors/python_api.h"
+
+namespace attntrace {
+namespace {
+
+using python::Object;
+using python::OwnAttribute;
+using python::Py;
+using python::Ref;
+
+constexpr const char* kFlexModule = "torch.nn.attention.flex_attention";
+constexpr int kDeepest = 64;
+
+Ref Top() noexcept {
+  Object* const frame = Py().PyEval_GetFrame();
+  if (frame != nullptr) Py().Py_IncRef(frame);
+  return Ref(frame);
+}
+
+Ref FlexFrame() noexcept {
+  Ref frame = Top();
+  for (int i = 0; i < kDeepest && frame; ++i) {
+    if (python::FunctionNameOf(frame.get()) == "flex_attention" && python::ModuleNameOf(frame.get()) == kFlexModule) return frame;
+    frame = Ref(Py().PyFrame_GetBack(frame.get()));
+  }
+  return Ref();
+}
+
+Ref LocalNamed(Object* frame, const char* name) noexcept {
+  const int index = LocalIndex(frame, name);
+  return index < 0 ? Ref() : python::Local(frame, index, name);
+}
+
+std::string Name(Object* function) noexcept { return function == nullptr ? std::string() : python::FunctionName(function); }
+
+bool EndsWith(const std::string& text, const char* end) noexcept {
+  const std::string_view tail(end);
+  return text.size() >= tail.size() && std::string_view(text).substr(text.size() - tail.size()) == tail;
+}
+
+bool IsTrue(Object* value) noexcept { return value != nullptr && value == Py().true_object; }
+
+// torch._dynamo.config.<name> as it stands: what the program set, else nothing.
+Object* Configured(const char* name) noexcept {
+  Object* const module = python::LoadedModule("torch._dynamo.config");
+  Object* const all = module != nullptr ? OwnAttribute(module, "_config") : nullptr;
+  if (all == nullptr || python::TypeOf(all) != Py().dict_type) return nullptr;
+  Object* const entry = Py().PyDict_GetItemString(all, name);
+  return entry != nullptr ? OwnAttribute(entry, "user_override") : nullptr;
+}
+
+std::string LongText(Object* value) noexcept {
+  return value != nullptr && python::TypeOf(value) == Py().long_type ? std::to_string(Py().PyLong_AsLong(value)) : std::string();
+}
+
+// Without the compile's number in front, and only the first line: "0/1: tensor 'query' size mismatch at index 2. expected 128, ..."
+std::string GuardOf(std::string text) noexcept {
+  if (const size_t colon = text.find(": "); colon < 8) text = text.substr(colon + 2);
+  return text.substr(0, text.find('\n'));
+}
+
+// Code objects whose guards kept failing: the innermost of the stack from flex_attention outwards.
+void ReadRecompiles(Object* flex_frame, VariantFacts* facts) {
+  Object* const utils = python::LoadedModule("torch._dynamo.utils");
+  Object* const failures = utils != nullptr ? OwnAttribute(utils, "guard_failures") : nullptr;
+  if (failures == nullptr || Py().PyType_IsSubtype(python::TypeOf(failures), Py().dict_type) == 0) return;
+  Py().Py_IncRef(flex_frame);
+  Ref frame(flex_frame);
+  for (int i = 0; i < kDeepest && frame; ++i) {
+    const Ref code(Py().PyFrame_GetCode(frame.get()));
+    Object* const texts = Py().PyDict_GetItem(failures, code.get());
+    if (texts != nullptr && python::TypeOf(texts) == Py().list_type && Py().PyList_Size(texts) > 0) {
+      const intptr_t count = Py().PyList_Size(texts);
+      facts->emplace_back("dynamo.recompiles", std::to_string(count));
+      facts->emplace_back("dynamo.guard", GuardOf(python::Text(Py().PyList_GetItem(texts, count - 1))));
+      facts->emplace_back("dynamo.recompiled", python::FunctionNameOf(frame.get()));
+      if (std::string limit = LongText(Configured("recompile_limit")); !limit.empty()) {
+        facts->emplace_back("dynamo.recompile_limit", std::move(limit));
+      }
+      return;
+    }
+    frame = Ref(Py().PyFrame_GetBack(frame.get()));
+  }
+}
+
+// The newest graph break whose place is in a function of this stack.
+void ReadBreaks(Object* flex_frame, VariantFacts* facts) {
+  Object* const utils = python::LoadedModule("torch._dynamo.utils");
+  Object* const breaks = utils != nullptr ? OwnAttribute(utils, "graph_break_reasons") : nullptr;
+  if (breaks == nullptr || python::TypeOf(breaks) != Py().list_type) return;
+  std::vector<std::string> files;
+  Py().Py_IncRef(flex_frame);
+  Ref frame(flex_frame);
+  for (int i = 0; i < kDeepest && frame; ++i) {
+    const Ref code(Py().PyFrame_GetCode(frame.get()));
+    const Ref file(Py().PyObject_GetAttrString(code.get(), "co_filename"));
+    if (file) files.push_back(python::Text(file.get()));
+    frame = Ref(Py().PyFrame_GetBack(frame.get()));
+  }
+  const intptr_t count = Py().PyList_Size(breaks);
+  for (intptr_t i = count; i-- > 0 && count - i < 64;) {
+    Object* const one = Py().PyList_GetItem(breaks, i);
+    Object* const stack = OwnAttribute(one, "user_stack");
+    if (stack == nullptr || Py().PyType_IsSubtype(python::TypeOf(stack), Py().list_type) == 0) continue;
+    const intptr_t depth = Py().PyList_Size(stack);
+    if (depth == 0) continue;
+    Object* const innermost = Py().PyList_GetItem(stack, depth - 1);
+    const Ref file(Py().PyObject_GetAttrString(innermost, "filename")), line(Py().PyObject_GetAttrString(innermost, "lineno"));
+    if (!file || !line) {
+      Py().PyErr_Clear();
+      continue;
+    }
+    bool here = false;
+    for (intptr_t level = 0; level < depth && !here; ++level) {
+      const Ref at(Py().PyObject_GetAttrString(Py().PyList_GetItem(stack, level), "filename"));
+      const std::string text = at ? python::Text(at.get()) : std::string();
+      for (const std::string& known : files) here = here || known == text;
+    }
+    if (!here) continue;
+    std::string reason = python::Text(OwnAttribute(one, "reason"));
+    facts->emplace_back("dynamo.break", reason.substr(0, reason.find('\n')));
+    facts->emplace_back("dynamo.break_at", python::Text(file.get()) + ":" + LongText(line.get()));
+    return;
+  }
+}
+
+void ReadSwitches(VariantFacts* facts) {
+  Object* const flex = python::LoadedModule(kFlexModule);
+  if (flex != nullptr && IsTrue(OwnAttribute(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"))) facts->emplace_back("flex.debug", "on");
+  if (IsTrue(Configured("disable"))) facts->emplace_back("dynamo.disable", "config");
+  Object* const frames = python::LoadedModule("torch._dynamo.eval_frame");
+  Object* const stance = frames != nullptr ? OwnAttribute(frames, "_stance") : nullptr;
+  if (stance == nullptr) return;
+  const std::string name = python::Text(OwnAttribute(stance, "stance"));
+  if (!name.empty() && name != "default") facts->emplace_back("dynamo.stance", name);
+}
+
+}  // namespace
+
+MaskKind ReadFlex(VariantFacts* facts) noexcept {
+  if (!python::CanEnter()) return MaskKind::kUnknown;
+  const python::Section gil;
+  const Ref frame = FlexFrame();
+  if (facts != nullptr) ReadSwitches(facts);
+  MaskKind kind = MaskKind::kUnknown;
+  if (frame) {
+    const Ref mask = LocalNamed(frame.get(), "block_mask");
+    if (mask) {
+      // None was replaced by one whose mask_mod lets everything through.
+      const std::string mod = mask.get() == Py().none ? std::string() : Name(OwnAttribute(mask.get(), "mask_mod"));
+      kind = mask.get() == Py().none || EndsWith(mod, ":noop_mask") ? MaskKind::kNone : MaskKind::kBlockMask;
+      if (facts != nullptr && kind == MaskKind::kBlockMask && !mod.empty()) facts->emplace_back("flex.mask_mod", mod);
+    }
+    if (facts != nullptr) {
+      const Ref score = LocalNamed(frame.get(), "score_mod");
+      const std::string mod = score && score.get() != Py().none ? Name(score.get()) : std::string();
+      if (!mod.empty() && !EndsWith(mod, ":_identity")) facts->emplace_back("flex.score_mod", mod);
+    }
+  }
+  if (facts != nullptr) {
+    const Ref start = frame ? Ref() : Top();
+    Object* const from = frame ? frame.get() : start.get();
+    if (from != nullptr) {
+      ReadRecompiles(from, facts);
+      ReadBreaks(from, facts);
+    }
+  }
+  return kind;
+}
+
+bool BlocksFullGrid() noexcept {
+  if (!python::CanEnter()) return false;
+  const python::Section gil;
+  Ref frame = Top();
+  for (int i = 0; i < 3 && frame; ++i) {
+    if (python::FunctionNameOf(frame.get()) == "_convert_mask_to_block_mask" && python::ModuleNameOf(frame.get()) == kFlexModule) {
+      return true;
+    }
+    frame = Ref(Py().PyFrame_GetBack(frame.get()));
+  }
+  return false;
+}
+
+}  // namespace attntrace

@@ -1,0 +1,139 @@
+// backend-error: a backend that was pinned or chosen refused or failed.
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/rules/gates.h"
+#include "report/rules/incidents.h"
+#include "report/rules/rules.h"
+#include "report/rules/selection.h"
+#include "report/rules/support.h"
+
+namespace attntrace {
+namespace {
+
+using namespace rules;
+
+bool IsDisabled(const Gate& gate) { return absl::StrContains(gate.text(), "disabled") || absl::StrContains(gate.text(), "not set"); }
+
+// The incident that carries tensors and gates, as a variant: what gates.h reads of a call.
+Variant AsVariant(const Failure& failure) {
+  Variant variant;
+  for (const Incident* incident : failure.incidents) {
+    if (incident->tensors().empty()) continue;
+    variant.set_operator_(incident->operator_());
+    *variant.mutable_tensors() = incident->tensors();
+    *variant.mutable_gates() = incident->gates();
+    *variant.mutable_module() = incident->module();
+    variant.set_causal(incident->causal());
+    variant.set_gqa(incident->gqa());
+    variant.set_dropout_p(incident->dropout_p());
+    break;
+  }
+  return variant;
+}
+
+void JudgeRefused(const Report& report, const Failure& failure, Finding* finding) {
+  const Variant variant = AsVariant(failure);
+  std::vector<std::string> words, open;
+  for (const Refusal& refusal : RefusalsOf(variant)) {
+    if (refusal.kind != GateKind::kDisabled) words.push_back(InWords(refusal, variant));
+  }
+  std::vector<std::string> refused, disabled;
+  for (const Gate& gate : variant.gates()) (IsDisabled(gate) ? disabled : refused).push_back(gate.backend());
+  for (const std::string& name : disabled) {
+    const bool otherwise = std::find(refused.begin(), refused.end(), name) != refused.end();
+    if (!otherwise && std::find(open.begin(), open.end(), name) == open.end()) open.push_back(name);
+  }
+  std::string why = "scaled_dot_product_attention had no kernel that is both allowed and able";
+  std::string pinned;
+  for (const Incident* incident : failure.incidents) {
+    if (pinned.empty()) pinned = incident->pinned_at();
+  }
+  if (!pinned.empty()) absl::StrAppend(&why, "; the backends were pinned at ", pinned.substr(pinned.rfind('/') + 1));
+  absl::StrAppend(&why, words.empty() ? "." : absl::StrCat(". ", absl::StrJoin(words, ". "), "."));
+  finding->set_why(why);
+  for (const Refusal& refusal : RefusalsOf(variant)) {
+    if (refusal.kind != GateKind::kDisabled && refusal.kind != GateKind::kUnavailable) {
+      Advise(refusal, variant, finding);
+    }
+  }
+  if (!open.empty()) {
+    AddText(finding, "would take it", JoinWords(open));
+    AddAdvice(finding, absl::StrCat("or allow ", JoinWords(open), " beside it: nothing but the pin keeps ",
+                                    open.size() == 1 ? "it" : "them", " from these inputs"));
+  }
+  AddAdvice(finding, "or allow math, which takes everything and stores the scores", "sdpa_kernel([..., SDPBackend.MATH])");
+}
+
+void JudgeUnknownName(const Report& report, const Incident& incident, Finding* finding) {
+  const std::string& selection = incident.module().selection();
+  const PassedMask mask = MaskOf(incident);
+  finding->set_title("the selected attention implementation is not registered");
+  finding->set_why(absl::StrCat(LayerOf(report, incident), " asks for \"", selection.empty() ? incident.message() : selection,
+                                "\", which ALL_ATTENTION_FUNCTIONS does not have."));
+  AddRegistered(report, mask, finding);
+  AddAdvice(finding, "select one that is registered, or register this one before the first call",
+            absl::StrCat("config._attn_implementation = \"", BestFor(report, mask), "\""));
+}
+
+void JudgeFlex(const Incident& incident, Finding* finding) {
+  const std::string& message = incident.message();
+  const bool backward = absl::StrContains(message, "backward") || absl::StrContains(message, "requires_grad") ||
+                        absl::StrContains(message, "inference") || absl::StrContains(message, "lse");
+  if (!backward) {
+    finding->set_title("flex_attention's kernel does not take this call");
+    finding->set_why(absl::StrCat("Compiling flex_attention raised ", InWords(incident)));
+    AddAdvice(finding, "change what the message names, or select sdpa", "attn_implementation=\"sdpa\"");
+    return;
+  }
+  finding->set_title("flex_attention has no backward on a CPU");
+  finding->set_why(
+      "flex_attention computes inference only on a CPU, and refused inputs that require a gradient, or to return the log-sum-exp.");
+  AddAdvice(finding, "on a CPU select sdpa for training", "attn_implementation=\"sdpa\"");
+  AddAdvice(finding, "or run the forward alone", "with torch.no_grad(): ...");
+}
+
+void JudgeLimit(const Incident& incident, Finding* finding) {
+  finding->set_title("the recompile limit was reached, and Dynamo was told to fail there");
+  finding->set_why(absl::StrCat(
+      "fullgraph=True, or torch._dynamo.config.fail_on_recompile_limit_hit, turns the limit into an error. ", InWords(incident)));
+  AddAdvice(finding,
+            "keep what it is guarded on the same from call to call: lengths, mask_mod and score_mod objects, requires_grad; or let "
+            "lengths vary",
+            "torch.compile(flex_attention, dynamic=True)");
+  AddAdvice(finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
+}
+
+}  // namespace
+
+void CheckBackendError(const Report& report, std::vector<Finding>* findings) {
+  for (const Failure& failure : FindFailures(report)) {
+    Finding finding = Describe(report, failure);
+    switch (failure.fault) {
+      case Fault::kRefused:
+        JudgeRefused(report, failure, &finding);
+        break;
+      case Fault::kUnknownName:
+        JudgeUnknownName(report, failure.first(), &finding);
+        break;
+      case Fault::kNoFlexBackward:
+        JudgeFlex(failure.first(), &finding);
+        break;
+      case Fault::kRecompileLimit:
+        JudgeLimit(failure.first(), &finding);
+        break;
+      case Fault::kOther:
+        finding.set_why(absl::StrCat(LayerOf(report, failure.first()), ": its attention raised ", InWords(failure.first())));
+        AddAdvice(&finding, "read the exception's own words; `attntrace report --format json` has its whole call path");
+        break;
+      default:
+        continue;
+    }
+    if (!failure.fatal) finding.set_why(absl::StrCat(finding.why(), " The program caught it and went on."));
+    findings->push_back(std::move(finding));
+  }
+}
+
+}  // namespace attntrace

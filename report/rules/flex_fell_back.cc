@@ -1,0 +1,37 @@
+// flex-fell-back: a compiled flex_attention was recompiled until the limit, and ran uncompiled from then on.
+#include "absl/strings/str_cat.h"
+#include "report/rules/flex_reason.h"
+#include "report/rules/rules.h"
+#include "report/rules/support.h"
+
+namespace attntrace {
+
+void CheckFlexFellBack(const Report& report, std::vector<Finding>* findings) {
+  using namespace rules;
+  const auto picks = [&](const Variant& variant) {
+    return variant.backend() == "flex-dense" && FlexReasonOf(report, variant) == FlexReason::kRecompileLimit;
+  };
+  for (const Cause& cause : FindCauses(report, picks, [](const Variant&) { return std::string(); })) {
+    const Variant& first = cause.first();
+    Finding finding = Describe(cause);
+    const uint64_t fused = FusedBefore(report, first);
+    const std::string guard = Fact(first, "dynamo.guard"), function = Fact(first, "dynamo.recompiled");
+    std::string why = absl::StrCat(FlexPlace(report, first), "Dynamo compiled ", function.empty() ? "it" : function,
+                                   " anew until the recompile limit was reached, and runs it as it is written since.");
+    if (fused > 0) absl::StrAppend(&why, " The first ", fused, fused == 1 ? " call was" : " calls were", " fused.");
+    if (!guard.empty()) absl::StrAppend(&why, " The guard that kept failing: ", guard, ".");
+    if (first.mask_kind() == "block-mask") absl::StrAppend(&why, " The BlockMask saves no memory here.");
+    finding.set_why(why);
+    AddCount(&finding, "fused before", static_cast<int64_t>(fused));
+    if (!guard.empty()) AddText(&finding, "guard", guard);
+    if (!function.empty()) AddText(&finding, "recompiled", function);
+    AddAdvice(&finding,
+              "keep what it is guarded on the same from call to call: pad or bucket lengths, reuse mask_mod and score_mod, keep "
+              "requires_grad; or let lengths vary",
+              "flex_attention = torch.compile(flex_attention, dynamic=True)");
+    AddAdvice(&finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
+    findings->push_back(std::move(finding));
+  }
+}
+
+}  // namespace attntrace

@@ -1,0 +1,33 @@
+// Why a flex_attention that ran its reference was not fused, from the frames that lead to it and from what Dynamo's books said.
+// Asked by two rules.
+#pragma once
+
+#include <string>
+
+#include "report/report.pb.h"
+
+namespace attntrace::rules {
+
+enum class FlexReason {
+  kNoCompile,
+  kCompileDisabled,  // TORCHDYNAMO_DISABLE, torch._dynamo.config.disable
+  kStance,           // torch.compiler.set_stance
+  kDebug,            // _FLEX_ATTENTION_DISABLE_COMPILE_DEBUG
+  kRecompileLimit,   // fused before, where its calls could be seen
+  kGaveUp,           // Dynamo ran the function as it is, and its books do not say why
+  kGraphBreak,
+  kOtherBackend,
+};
+
+FlexReason FlexReasonOf(const Report& report, const Variant& variant);
+
+// A fact of the variant; empty where it has none of that name.
+std::string Fact(const Variant& variant, const std::string& name);
+
+// Forward calls that ran fused at the same user's line.
+uint64_t FusedBefore(const Report& report, const Variant& variant);
+
+// "vendor, in attention.py:41: " or "train.py:88: ".
+std::string FlexPlace(const Report& report, const Variant& variant);
+
+}  // namespace attntrace::rules

@@ -1,0 +1,18 @@
+# A vision tower for which eager was asked for by name: its scores are told, the difference is not.
+# requires: transformers>=5
+import torch
+import transformers as hf
+
+vision = hf.CLIPVisionConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8, intermediate_size=64)
+text = hf.LlamaConfig(vocab_size=128, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
+
+
+def look(attention):
+    config = hf.LlavaConfig(vision_config=vision, text_config=text, image_token_index=127)
+    model = hf.AutoModelForImageTextToText.from_config(config, attn_implementation=attention).eval()
+    ids = torch.cat([torch.full((1, 16), 127), torch.arange(16)[None]], dim=1)
+    with torch.no_grad():
+        model(input_ids=ids, pixel_values=torch.linspace(0, 1, 3 * 32 * 32).reshape(1, 3, 32, 32))
+
+
+look({"text_config": "sdpa", "vision_config": "eager"})

@@ -1,0 +1,190 @@
+// Rules that judge incidents: exceptions, operators that failed, block masks on the full grid.
+#include "tests/unit/catch.h"
+#include "tests/unit/report/rules/program.h"
+
+namespace attntrace::testing {
+namespace {
+
+constexpr char kLlama[] =
+    "module { class_name: 'LlamaAttention' class_module: 'transformers.models.llama.modeling_llama' config_class: 'LlamaConfig' ";
+constexpr char kRegistered[] =
+    "environment { registered_attention { name: 'flex_attention' } registered_attention { name: 'sdpa' } } ";
+
+std::string Raised(const std::string& type, const std::string& message, const std::string& more = "call_path: 2") {
+  return "incidents { id: 1 kind: 'exception' type: '" + type + "' message: \"" + message + "\" count: 1 " + more + " } ";
+}
+
+const std::string kOperator =
+    "kind: 'operator' operator: 'aten::scaled_dot_product_attention' call_path: 1 dropout_p: 0.1 count: 1 pinned_at: "
+    "'/home/u/train.py:87' tensors { role: 'q' dtype: 'float32' device: 'cpu' sizes: [1, 2, 64, 16] } gates { backend: 'flash' text: "
+    "'Both fused kernels do not support non-zero dropout.' words: 'pytorch' } gates { backend: 'math' text: 'Math attention has "
+    "been runtime disabled.' words: 'pytorch' }";
+
+TEST_CASE("KeyError None: nothing was selected, and looking it up raised", "[backend-unset][fires]") {
+  Program program;
+  program.Merge(kRegistered + Raised("builtins.KeyError", "None", std::string("call_path: 2 layers: 3 ") + kLlama +
+                                                                   "selection_state: 'unset' attention_mask: 'BlockMask' }"));
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "backend-unset");
+  CHECK(findings[0].severity() == "error");
+  CHECK(findings[0].incidents(0) == 1);
+  CHECK_THAT(findings[0].why(), Contains("LlamaAttention (LlamaConfig), layer 3") && Contains("KeyError: None"));
+  CHECK(EvidenceText(findings[0], "registered, taking this mask") == "flex_attention");
+  CHECK(Codes(findings[0]) == "config._attn_implementation = \"flex_attention\"\n");
+}
+
+TEST_CASE("a KeyError of somebody else's is no selection", "[backend-unset][silent]") {
+  Program program;
+  program.Merge(Raised("builtins.KeyError", "None", "call_path: 1"));
+  program.Merge("incidents { id: 2 kind: 'exception' type: 'builtins.KeyError' message: 'batch' count: 1 call_path: 2 }");
+  CHECK(program.Findings().empty());
+}
+
+TEST_CASE("a pinned kernel that nobody caught, and the operator behind it, are one finding", "[backend-error][fires]") {
+  Program program;
+  program.Merge(Raised("builtins.RuntimeError", "No available kernel. Aborting execution.", "call_path: 1"));
+  program.Merge("incidents { id: 2 " + kOperator + " }");
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "backend-error");
+  CHECK(findings[0].severity() == "error");
+  CHECK(findings[0].incidents_size() == 2);
+  CHECK(findings[0].gates_size() == 2);
+  CHECK(EvidenceText(findings[0], "pinned at") == "/home/u/train.py:87");
+  CHECK(EvidenceText(findings[0], "would take it") == "math");
+  CHECK_THAT(findings[0].why(), Contains("pinned at train.py:87") && Contains("dropout_p=0.1"));
+}
+
+TEST_CASE("the same, caught: a note", "[backend-error][fires]") {
+  Program program;
+  program.Merge("incidents { id: 1 " + kOperator + " }");
+  program.Merge("incidents { id: 2 kind: 'exception' type: 'builtins.ValueError' message: 'else' count: 1 call_path: 8 }");
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].severity() == "note");
+  CHECK_THAT(findings[0].why(), Contains("caught it and went on"));
+}
+
+TEST_CASE("each exception of attention has its own words", "[backend-error][fires]") {
+  Program program;
+  std::string title;
+  SECTION("a name that is not registered") {
+    program.Merge(Raised("builtins.KeyError", "`foo` is not a valid attention implementation registered in the `AttentionInterface`"));
+    title = "the selected attention implementation is not registered";
+  }
+  SECTION("flex on a CPU") {
+    program.Merge(Raised("builtins.NotImplementedError", "FlexAttention does not support backward on CPU.", "call_path: 6"));
+    title = "flex_attention has no backward on a CPU";
+  }
+  SECTION("the recompile limit as an error") {
+    program.Merge(Raised("torch._dynamo.exc.FailOnRecompileLimitHit", "Hard failure due to fullgraph=True", "call_path: 6"));
+    title = "the recompile limit was reached, and Dynamo was told to fail there";
+  }
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "backend-error");
+  CHECK(findings[0].title() == title);
+}
+
+TEST_CASE("a cause behind an exception of the program's own counts; one fault a chain", "[backend-error][fires]") {
+  Program program;
+  program.Merge(Raised("builtins.RuntimeError", "step failed", "call_path: 1"));
+  program.Merge("incidents { id: 2 kind: 'cause' leads_to: 1 count: 1 call_path: 2 type: 'builtins.KeyError' message: '`foo` is not a "
+                "valid attention implementation' }");
+  program.Merge("incidents { id: 3 kind: 'cause' leads_to: 2 count: 1 call_path: 2 type: 'builtins.KeyError' message: '`foo` is not a "
+                "valid attention implementation' }");
+  REQUIRE(program.Findings().size() == 1);
+  CHECK(program.Findings()[0].rule() == "backend-error");
+}
+
+TEST_CASE("exceptions that are not attention's, and out of memory", "[backend-error][silent]") {
+  Program program;
+  program.Merge(Raised("builtins.ValueError", "bad batch", "call_path: 1"));
+  program.Merge("incidents { id: 2 kind: 'exception' type: 'torch.OutOfMemoryError' message: 'CUDA out of memory.' count: 1 call_path: 6 }");
+  program.Merge("incidents { id: 3 kind: 'operator' operator: 'aten::_flash_attention_forward' count: 1 call_path: 1 }");
+  CHECK(program.Findings().empty());
+}
+
+TEST_CASE("a BlockMask that raised", "[mask-backend-mismatch][fires]") {
+  Program program;
+  program.Merge(kRegistered + Raised("builtins.TypeError", "scaled_dot_product_attention(): argument 'attn_mask' must be Tensor, not BlockMask",
+                                     std::string("call_path: 2 ") + kLlama + "selection_state: 'set' selection: 'sdpa' attention_mask: 'BlockMask' }"));
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "mask-backend-mismatch");
+  CHECK_THAT(findings[0].why(), Contains("was given a BlockMask, \"sdpa\" is selected"));
+  CHECK(Codes(findings[0]) == "config._attn_implementation = \"flex_attention\"\n");
+}
+
+TEST_CASE("a bool mask that was added, and a mask that flex_attention never got", "[mask-backend-mismatch][fires]") {
+  Program program;
+  SECTION("added") {
+    program.Add("operator: 'hand-written' backend: 'eager' path: 'dense' count: 1 mask_kind: 'bool' mask_added: true call_path: 3 " +
+                    LlamaModule("eager", "Tensor"),
+                {1, 4, 32, 16}, {1, 4, 32, 16}, {1, 4, 32, 16});
+  }
+  SECTION("lost") {
+    program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 1 call_path: 8 " +
+                LlamaModule("my_flex", "Tensor", "function: 'vendor.attention:attention_forward'"));
+  }
+  const std::vector<Finding> findings = program.Findings("mask-backend-mismatch");
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].severity() == "error");
+}
+
+TEST_CASE("masks in their own place", "[mask-backend-mismatch][silent]") {
+  Program program;
+  program.Add("operator: 'hand-written' backend: 'eager' path: 'dense' count: 1 mask_kind: 'bool' call_path: 3 " +
+              LlamaModule("eager", "Tensor"));
+  program.Add("operator: 'hand-written' backend: 'eager' path: 'dense' count: 1 mask_kind: 'float' call_path: 3 " +
+              LlamaModule("eager", "Tensor"));
+  program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 1 mask_kind: 'block-mask' call_path: 8 " +
+              LlamaModule("my_flex", "BlockMask"));
+  program.Add("operator: 'flex_attention' backend: 'flex-dense' path: 'dense' count: 1 facts { key: 'flex.score_mod' value: 'm:bias' } "
+              "call_path: 8 " +
+              LlamaModule("my_flex", "Tensor"));
+  CHECK(program.Findings("mask-backend-mismatch").empty());
+}
+
+TEST_CASE("a second derivative, uncaught", "[double-backward][fires]") {
+  Program program;
+  program.Merge(Raised("builtins.RuntimeError", "derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not implemented",
+                       "call_path: 5"));
+  program.Merge("incidents { id: 2 kind: 'double-backward' type: 'flash' count: 1 call_path: 1 created_at: 5 } environment { settings { "
+                "key: 'sdp.math' value: 'on' } }");
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "double-backward");
+  CHECK(findings[0].severity() == "error");
+  CHECK(findings[0].incidents(0) == 2);
+  CHECK_THAT(findings[0].why(), Contains("forward at train.py:88 ran flash") && Contains("allowed but not chosen"));
+}
+
+TEST_CASE("a derivative that somebody else lacks", "[double-backward][silent]") {
+  Program program;
+  program.Merge(Raised("builtins.RuntimeError", "derivative for aten::_cdist_backward is not implemented", "call_path: 5"));
+  CHECK(program.Findings().empty());
+}
+
+TEST_CASE("the full grid of a block mask: one finding a place", "[block-mask-dense][fires]") {
+  Program program;
+  program.Merge("incidents { id: 1 kind: 'block-mask' operator: 'create_block_mask' call_path: 1 count: 3 bytes: 4194304 peak_bytes: 37748736 }"
+                "incidents { id: 2 kind: 'block-mask' operator: 'create_block_mask' call_path: 1 count: 1 bytes: 16777216 peak_bytes: 150994944 }");
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "block-mask-dense");
+  CHECK(EvidenceOf(findings[0], "times") == 4);
+  CHECK(EvidenceOf(findings[0], "full grid") == 16777216);
+  CHECK(EvidenceOf(findings[0], "peak") == 150994944);
+}
+
+TEST_CASE("no block mask, or a small one: no finding", "[block-mask-dense][silent]") {
+  Program program;
+  program.Merge("incidents { id: 1 kind: 'block-mask' call_path: 1 count: 3 bytes: 262144 peak_bytes: 2359296 }");
+  program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 1 mask_kind: 'block-mask' call_path: 6");
+  CHECK(program.Findings().empty());
+}
+
+}  // namespace
+}  // namespace attntrace::testing
