@@ -24,7 +24,8 @@
 namespace attntrace {
 namespace {
 
-// Value of a key in ATTNTRACE_OPTIONS (key=value:key=value), -1 where it is not there. The launcher has checked names and values.
+// Value of a key in ATTNTRACE_OPTIONS (key=value:key=value), -1 where it is not there. The launcher has checked names and
+// values.
 int Option(const char* key) noexcept {
   const char* at = getenv(names::kOptions);
   const size_t length = strlen(key);
@@ -37,7 +38,9 @@ int Option(const char* key) noexcept {
 }
 
 void OnMemory(void* pointer, int64_t bytes, size_t total_allocated, size_t, int8_t device_type, int8_t device_index) {
-  const int space = MemorySpace(device_type == 0 ? DeviceKind::kCpu : device_type == 1 ? DeviceKind::kCuda : DeviceKind::kOther,
+  const int space = MemorySpace(device_type == 0   ? DeviceKind::kCpu
+                                : device_type == 1 ? DeviceKind::kCuda
+                                                   : DeviceKind::kOther,
                                 device_index);
   if (space < 0 || bytes == 0) return;
   CountProcess(space, bytes, total_allocated);

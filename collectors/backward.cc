@@ -55,8 +55,8 @@ CallRecord RecordOf(const ForwardCall& forward) noexcept {
 
 bool IsAccumulation(const char* name) noexcept { return strstr(name, "AccumulateGrad") != nullptr; }
 
-// The newest graph of a derivative of attention, made by create_graph=True: whose it is. The node that throws in place of a second
-// derivative has no sequence number that would tell.
+// The newest graph of a derivative of attention, made by create_graph=True: whose it is. The node that throws in place of a
+// second derivative has no sequence number that would tell.
 struct DerivativeGraph {
   ForwardCall forward;
   uint32_t created_at = 0;
@@ -160,7 +160,7 @@ void CloseBackward(ThreadState* state) noexcept {
   if (backward.backend != Backend::kUnknown) {
     record.backend = backward.backend;
     const bool dense = backward.backend == Backend::kFlexDense;
-    record.path_kind = dense                                                       ? PathKind::kDense
+    record.path_kind = dense                                                ? PathKind::kDense
                        : backward.forward.path_kind == PathKind::kQuadratic ? PathKind::kQuadratic
                                                                             : PathKind::kFused;
   } else if (backward.softmax) {  // the softmax's own backward ran: scores were stored

@@ -46,13 +46,9 @@ int g_depth = 64;
 uint64_t Hash(uint64_t hash, const std::string& text) noexcept { return Mix(hash, std::hash<std::string>{}(text)); }
 
 uint32_t DefineFrame(Tables& tables, const FrameText& frame) noexcept {  // under the lock
-  const spool::FrameDef def{frame.kind,
-                            Spool().Intern(frame.file),
-                            Spool().Intern(frame.function),
-                            Spool().Intern(frame.module),
-                            frame.line,
-                            0,
-                            frame.offset};
+  const spool::FrameDef def{
+      frame.kind,  Spool().Intern(frame.file), Spool().Intern(frame.function), Spool().Intern(frame.module), frame.line, 0,
+      frame.offset};
   uint64_t key = Mix(Mix(Mix(Mix(def.file, def.function), def.module), static_cast<uint64_t>(def.line)), def.offset);
   const auto [at, fresh] = tables.frames.try_emplace(key, tables.next_frame);
   if (fresh) {
@@ -99,9 +95,9 @@ CachedModule DefineModule(uint64_t key, const ModuleFacts& facts) noexcept {
   def.is_causal = facts.is_causal;
   def.training = facts.training;
   uint64_t kind = 1;
-  for (const std::string* text : {&facts.class_name, &facts.class_module, &facts.config_class, &facts.selection, &facts.function,
-                                  &facts.output_attentions, &facts.model_class, &facts.attention_mask, &facts.model_selection,
-                                  &facts.no_sdpa_class, &facts.requested, &facts.requested_by}) {
+  for (const std::string* text : {&facts.class_name, &facts.class_module, &facts.config_class, &facts.selection,
+                                  &facts.function, &facts.output_attentions, &facts.model_class, &facts.attention_mask,
+                                  &facts.model_selection, &facts.no_sdpa_class, &facts.requested, &facts.requested_by}) {
     kind = Hash(kind, *text);
   }
   kind = Mix(kind, static_cast<uint64_t>(facts.selection_state) << 16 | (static_cast<uint64_t>(facts.is_causal) & 0xff) << 8 |
@@ -166,7 +162,8 @@ struct Stack {
 
 // flex_attention called plainly compiles this wrapper with the backend "eager" (torch/nn/attention/flex_attention.py).
 bool IsFlexWrapper(const FrameText& frame) noexcept {
-  return frame.module == "torch.nn.attention.flex_attention" && frame.function.find("_flex_attention_hop_wrapper") != std::string::npos;
+  return frame.module == "torch.nn.attention.flex_attention" &&
+         frame.function.find("_flex_attention_hop_wrapper") != std::string::npos;
 }
 
 CachedPath NewPythonPath(const Stack& stack, int compiled_regions) noexcept {

@@ -1,7 +1,7 @@
 // Where a call comes from: its stack, interned, and the attention module it runs in.
 //
-// Taken at the start of every attention call, on its own thread; takes the GIL (never call while holding a lock of ours). A known
-// stack costs a walk over code pointers and one look into a thread's cache; names are read only for a new one.
+// Taken at the start of every attention call, on its own thread; takes the GIL (never call while holding a lock of ours). A
+// known stack costs a walk over code pointers and one look into a thread's cache; names are read only for a new one.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ inline constexpr int kMaxFrames = 128;
 inline constexpr uint32_t kMaxPaths = 4096;
 
 struct CallSite {
-  uint32_t path = 0;      // kPath id; 0: none, and `no_path_reason` says why
-  uint32_t module = 0;    // kModule id, 0 none
+  uint32_t path = 0;    // kPath id; 0: none, and `no_path_reason` says why
+  uint32_t module = 0;  // kModule id, 0 none
   int32_t layer = -1;
   bool flex = false;  // the path runs through flex_attention's dense reference (sdpa_dense)
   const char* no_path_reason = nullptr;
@@ -28,8 +28,8 @@ struct PathCaches {
   DirectMapped<CachedModule, 512> modules;
 };
 
-// `compiled_regions`: how many torch.compile'd regions are open on this thread. flex_attention that nobody compiled runs in one of
-// its own making, which does not count.
+// `compiled_regions`: how many torch.compile'd regions are open on this thread. flex_attention that nobody compiled runs in one
+// of its own making, which does not count.
 CallSite Where(PathCaches* caches, int compiled_regions) noexcept;
 
 // The same of frames that do not run any more (a traceback's), innermost first, with the line of each. Needs the GIL.

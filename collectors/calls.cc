@@ -1,8 +1,8 @@
 #include "collectors/calls.h"
 
+#include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
-#include <ATen/SequenceNumber.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -92,7 +92,8 @@ bool ReadInputs(const at::RecordFunction& event, const Operator& op, CallRecord*
   }
   if (Bool(inputs, at.causal)) record->flags |= spool::kCausal;
   const int head = op.rows_first ? 2 : 3;
-  if (Bool(inputs, at.gqa) || (record->k.present != 0 && record->q.rank >= 4 && Size(record->q, head) != Size(record->k, head))) {
+  if (Bool(inputs, at.gqa) ||
+      (record->k.present != 0 && record->q.rank >= 4 && Size(record->q, head) != Size(record->k, head))) {
     record->flags |= spool::kGqa;
   }
   if (at::GradMode::is_enabled()) record->flags |= spool::kGradMode;
@@ -100,7 +101,8 @@ bool ReadInputs(const at::RecordFunction& event, const Operator& op, CallRecord*
   return true;
 }
 
-// What is only worth its cost now and then: the gates for a new kind of call, the mask's content at the 1st, 2nd, 4th, 8th ... of it.
+// What is only worth its cost now and then: the gates for a new kind of call, the mask's content at the 1st, 2nd, 4th, 8th ...
+// of it.
 void LookClosely(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
   OpenCall& call = state->call;
   CallCaches& caches = state->Caches();
@@ -180,7 +182,8 @@ bool BeginBlockMask(ThreadState* state, const at::RecordFunction& event) {
   const Inside ours(state);
   mask.site = Where(&state->Caches().paths, state->compiled_depth);
   mask.bytes = grid.nbytes();
-  const int space = MemorySpace(grid.is_cuda() ? DeviceKind::kCuda : DeviceKind::kCpu, grid.is_cuda() ? grid.device().index() : 0);
+  const int space =
+      MemorySpace(grid.is_cuda() ? DeviceKind::kCuda : DeviceKind::kCpu, grid.is_cuda() ? grid.device().index() : 0);
   mask.open = state->memory.Open(&mask.meter, space, 0);
   return mask.open;
 }
@@ -233,8 +236,8 @@ bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operat
     }
   }
   Geometry geometry = GeometryOf(record, call.rows_first);
-  if (const c10::IValue* const heads = At(event.inputs(), op.arguments.heads); heads != nullptr && heads->isInt() &&
-                                                                               record.q.rank == 3 && record.k.rank == 3) {
+  if (const c10::IValue* const heads = At(event.inputs(), op.arguments.heads);
+      heads != nullptr && heads->isInt() && record.q.rank == 3 && record.k.rank == 3) {
     geometry.elements = record.q.sizes[0] * heads->toInt() * record.q.sizes[1] * record.k.sizes[1];  // (B, S, heads x D)
   }
   record.space = MemorySpace(record.q.device, record.q.device == DeviceKind::kCuda ? record.q.device_index : 0);
@@ -282,8 +285,8 @@ void FinishCall(ThreadState* state) {
       state->backward.meter.nested_gross += record.allocated_bytes;  // counted once, as this call's
     }
   }
-  // An operator that throws has refused or failed: no attention ran. But a checkpoint stops its recompute by throwing out of the last
-  // operator that it needs, after its kernel.
+  // An operator that throws has refused or failed: no attention ran. But a checkpoint stops its recompute by throwing out of
+  // the last operator that it needs, after its kernel.
   const bool stopped_early = record.phase == Phase::kRecompute && record.backend != Backend::kUnknown;
   const Inside ours(state);
   if (std::uncaught_exceptions() > 0 && !stopped_early) {
@@ -320,7 +323,8 @@ uint32_t CommitForward(ThreadState* state, const CallRecord& record, int64_t fir
   ForwardCall forward;
   forward.first = first;
   forward.end = end;
-  if (end <= first) {  // autograd recorded nothing, unless this runs inside a compiled autograd function, whose node then is its
+  if (end <=
+      first) {  // autograd recorded nothing, unless this runs inside a compiled autograd function, whose node then is its
     if (state->compiled_function < 0) return slot;
     forward.first = state->compiled_function;
     forward.end = forward.first + 1;

@@ -1,5 +1,5 @@
-// What the dispatch collector does with events of attention: opening and closing calls of operators (calls.cc), hand-written attention
-// (handwritten.cc), backwards (backward.cc). All noexcept at their callers; run on the event's thread.
+// What the dispatch collector does with events of attention: opening and closing calls of operators (calls.cc), hand-written
+// attention (handwritten.cc), backwards (backward.cc). All noexcept at their callers; run on the event's thread.
 #pragma once
 
 #include <ATen/record_function.h>

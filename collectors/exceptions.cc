@@ -20,7 +20,7 @@ using python::Object;
 using python::Py;
 using python::Ref;
 
-constexpr int kMaxChain = 8;        // exceptions of one chain
+constexpr int kMaxChain = 8;  // exceptions of one chain
 constexpr size_t kMaxMessage = 2000;
 
 struct Trace {  // innermost frame first
@@ -69,7 +69,8 @@ Trace TraceOf(Object* exception) {
     Ref frame(Py().PyObject_GetAttrString(entry.get(), "tb_frame"));
     const Ref line(Py().PyObject_GetAttrString(entry.get(), "tb_lineno"));
     if (!frame || !line) break;
-    outermost_first.emplace_back(frame.get(), line.get() == Py().none ? 0 : static_cast<int32_t>(Py().PyLong_AsLong(line.get())));
+    outermost_first.emplace_back(frame.get(),
+                                 line.get() == Py().none ? 0 : static_cast<int32_t>(Py().PyLong_AsLong(line.get())));
     trace.owned.push_back(std::move(frame));
     Ref next(Py().PyObject_GetAttrString(entry.get(), "tb_next"));
     if (!next || next.get() == Py().none) break;
@@ -138,8 +139,9 @@ void RecordException(Object* exception, IncidentKind kind) {
   RefreshEnvironment();
 }
 
-// `threading` has no audit event for an exception that ends a thread. Its default hook prints the traceback, and opens the sources
-// for that: the first such open, under invoke_excepthook, is taken as the event. The hook's argument is (type, value, traceback, thread).
+// `threading` has no audit event for an exception that ends a thread. Its default hook prints the traceback, and opens the
+// sources for that: the first such open, under invoke_excepthook, is taken as the event. The hook's argument is (type, value,
+// traceback, thread).
 void OnOpen() {
   static thread_local Object* t_seen = nullptr;
   Ref frame(Py().PyEval_GetFrame());

@@ -23,7 +23,8 @@ Ref Top() noexcept {
 Ref FlexFrame() noexcept {
   Ref frame = Top();
   for (int i = 0; i < kDeepest && frame; ++i) {
-    if (python::FunctionNameOf(frame.get()) == "flex_attention" && python::ModuleNameOf(frame.get()) == kFlexModule) return frame;
+    if (python::FunctionNameOf(frame.get()) == "flex_attention" && python::ModuleNameOf(frame.get()) == kFlexModule)
+      return frame;
     frame = Ref(Py().PyFrame_GetBack(frame.get()));
   }
   return Ref();
@@ -53,10 +54,12 @@ Object* Configured(const char* name) noexcept {
 }
 
 std::string LongText(Object* value) noexcept {
-  return value != nullptr && python::TypeOf(value) == Py().long_type ? std::to_string(Py().PyLong_AsLong(value)) : std::string();
+  return value != nullptr && python::TypeOf(value) == Py().long_type ? std::to_string(Py().PyLong_AsLong(value))
+                                                                     : std::string();
 }
 
-// Without the compile's number in front, and only the first line: "0/1: tensor 'query' size mismatch at index 2. expected 128, ..."
+// Without the compile's number in front, and only the first line: "0/1: tensor 'query' size mismatch at index 2. expected 128,
+// ..."
 std::string GuardOf(std::string text) noexcept {
   if (const size_t colon = text.find(": "); colon < 8) text = text.substr(colon + 2);
   return text.substr(0, text.find('\n'));
@@ -77,9 +80,6 @@ void ReadRecompiles(Object* flex_frame, VariantFacts* facts) {
       facts->emplace_back("dynamo.recompiles", std::to_string(count));
       facts->emplace_back("dynamo.guard", GuardOf(python::Text(Py().PyList_GetItem(texts, count - 1))));
       facts->emplace_back("dynamo.recompiled", python::FunctionNameOf(frame.get()));
-      if (std::string limit = LongText(Configured("recompile_limit")); !limit.empty()) {
-        facts->emplace_back("dynamo.recompile_limit", std::move(limit));
-      }
       return;
     }
     frame = Ref(Py().PyFrame_GetBack(frame.get()));
@@ -129,7 +129,8 @@ void ReadBreaks(Object* flex_frame, VariantFacts* facts) {
 
 void ReadSwitches(VariantFacts* facts) {
   Object* const flex = python::LoadedModule(kFlexModule);
-  if (flex != nullptr && IsTrue(OwnAttribute(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"))) facts->emplace_back("flex.debug", "on");
+  if (flex != nullptr && IsTrue(OwnAttribute(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG")))
+    facts->emplace_back("flex.debug", "on");
   if (IsTrue(Configured("disable"))) facts->emplace_back("dynamo.disable", "config");
   Object* const frames = python::LoadedModule("torch._dynamo.eval_frame");
   Object* const stance = frames != nullptr ? OwnAttribute(frames, "_stance") : nullptr;
@@ -176,7 +177,8 @@ bool BlocksFullGrid() noexcept {
   const python::Section gil;
   Ref frame = Top();
   for (int i = 0; i < 3 && frame; ++i) {
-    if (python::FunctionNameOf(frame.get()) == "_convert_mask_to_block_mask" && python::ModuleNameOf(frame.get()) == kFlexModule) {
+    if (python::FunctionNameOf(frame.get()) == "_convert_mask_to_block_mask" &&
+        python::ModuleNameOf(frame.get()) == kFlexModule) {
       return true;
     }
     frame = Ref(Py().PyFrame_GetBack(frame.get()));

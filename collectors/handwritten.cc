@@ -1,6 +1,6 @@
 // Hand-written attention (see lineage.h): QK^T, steps between, softmax, steps between, PV.
-#include <ATen/core/grad_mode.h>
 #include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -47,7 +47,8 @@ void NoteMask(Candidate* from, const Inputs& inputs, const Lineage& lineage, con
     if (KindOf(value) != TensorKind::kPlain) continue;
     const at::Tensor& tensor = value.toTensor();
     int candidate = -1;
-    if (tensor.dim() < 2 || tensor.size(-1) != from->columns || (tensor.size(-2) != from->rows && tensor.size(-2) != 1)) continue;
+    if (tensor.dim() < 2 || tensor.size(-1) != from->columns || (tensor.size(-2) != from->rows && tensor.size(-2) != 1))
+      continue;
     if (lineage.Find(StorageOf(tensor), &candidate) != Stage::kNone) continue;
     from->mask = Describe(tensor);
     from->mask_added = strncmp(op, "aten::add", 9) == 0 || strncmp(op, "aten::baddbmm", 13) == 0;
@@ -216,7 +217,8 @@ void FinishCandidate(ThreadState* state, int index) {
   lineage.Drop(index, &state->memory);
   const Inside ours(state);
   const auto end = static_cast<int64_t>(at::sequence_number::peek());
-  FinishKernels(state, kernels, CommitForward(state, record, first, (record.flags & spool::kGradMode) != 0 ? end : -1, elements));
+  FinishKernels(state, kernels,
+                CommitForward(state, record, first, (record.flags & spool::kGradMode) != 0 ? end : -1, elements));
 }
 
 }  // namespace attntrace

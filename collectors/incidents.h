@@ -1,4 +1,5 @@
-// What happened in the process and was no call of attention: exceptions, operators that failed, block masks made on the full grid.
+// What happened in the process and was no call of attention: exceptions, operators that failed, block masks made on the full
+// grid.
 //
 // Any thread, with or without the GIL; takes the spool's lock and one of its own. The same incident again is only counted.
 #pragma once

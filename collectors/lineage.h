@@ -1,9 +1,10 @@
-// Hand-written attention: a softmax whose input descends from a batched product QK^T and whose result feeds a batched product PV.
+// Hand-written attention: a softmax whose input descends from a batched product QK^T and whose result feeds a batched product
+// PV.
 //
-// Descent is observed, not guessed from shapes: the block that a step allocates while one of its inputs is a score tensor is a score
-// tensor too, as long as it is at least as large (scaling, masking, dropout, casts, copies) and the step is no barrier (a linear
-// layer, a norm). In-place steps and views keep the address. So a router's or a classifier's softmax, whose logits come out of a
-// linear layer, is never taken for attention.
+// Descent is observed, not guessed from shapes: the block that a step allocates while one of its inputs is a score tensor is a
+// score tensor too, as long as it is at least as large (scaling, masking, dropout, casts, copies) and the step is no barrier (a
+// linear layer, a norm). In-place steps and views keep the address. So a router's or a classifier's softmax, whose logits come
+// out of a linear layer, is never taken for attention.
 //
 // One thread's; fed by the dispatch collector and by memory reports (which may come under PyTorch's allocator lock).
 #pragma once
@@ -26,15 +27,15 @@ struct Candidate {
   int space = -1;
   Meter meter;
   uint64_t start_ns = 0;
-  int64_t first_sequence = -1;  // autograd sequence number before QK^T
-  uint64_t born = 0;            // product counter: the oldest gives way
+  int64_t first_sequence = -1;             // autograd sequence number before QK^T
+  uint64_t born = 0;                       // product counter: the oldest gives way
   spool::TensorDef q{}, k{}, v{}, mask{};  // q and k as the batched product sees them: (batch x heads, rows, width)
   int64_t score_elements = 0;
   int64_t rows = 0, columns = 0;  // Sq, Sk
   // Known from the softmax on.
   bool softmax_seen = false;
   const char* softmax = "";
-  bool mask_added = false;  // to the scores, rather than used as a condition
+  bool mask_added = false;       // to the scores, rather than used as a condition
   int64_t batch = 0, heads = 0;  // where the softmax's input has rank 4
   CallSite site;
   KernelSet kernels;
@@ -54,8 +55,8 @@ class Lineage {
   // Whether a tensor at this address descends from a candidate's scores.
   Stage Find(const void* data, int* candidate) const noexcept;
 
-  // While a step runs, blocks it allocates descend from `candidate` at `stage`. Steps nest (a composite calls its parts), so the
-  // former watch is returned and put back at the step's end.
+  // While a step runs, blocks it allocates descend from `candidate` at `stage`. Steps nest (a composite calls its parts), so
+  // the former watch is returned and put back at the step's end.
   struct Watch {
     int candidate = -1;
     Stage stage = Stage::kNone;
@@ -68,7 +69,8 @@ class Lineage {
   void Promote(const void* data) noexcept;
   void Drop(int candidate, ThreadMemory* memory) noexcept;
 
-  // Memory reports of this thread (and frees from others never: an address freed elsewhere is dropped when it is used again here).
+  // Memory reports of this thread (and frees from others never: an address freed elsewhere is dropped when it is used again
+  // here).
   void OnAllocate(const void* data, int64_t bytes, int space) noexcept;
   void OnFree(const void* data) noexcept;
 

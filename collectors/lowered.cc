@@ -1,7 +1,7 @@
 #include "collectors/lowered.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
 
 #include <atomic>
 #include <cstring>
@@ -43,14 +43,20 @@ bool LoadsInductorCode(std::string* compile_id) {
   Py().Py_IncRef(top);
   Ref frame(top);
   for (int i = 0; i < 200 && frame; ++i) {
-    if (python::FunctionNameOf(frame.get()) == "_compile" && python::ModuleNameOf(frame.get()) == "torch._dynamo.convert_frame") {
+    if (python::FunctionNameOf(frame.get()) == "_compile" &&
+        python::ModuleNameOf(frame.get()) == "torch._dynamo.convert_frame") {
       const int index = LocalIndex(frame.get(), "compile_id");
       const Ref id = index < 0 ? Ref() : python::Local(frame.get(), index, "compile_id");
       if (!id) return true;
-      Object* const numbers[2] = {python::OwnAttribute(id.get(), "frame_id"), python::OwnAttribute(id.get(), "frame_compile_id")};
-      if (numbers[0] == nullptr || numbers[1] == nullptr) return true;
-      if (python::TypeOf(numbers[0]) != Py().long_type || python::TypeOf(numbers[1]) != Py().long_type) return true;
-      *compile_id = std::to_string(Py().PyLong_AsLong(numbers[0])) + "/" + std::to_string(Py().PyLong_AsLong(numbers[1]));
+      // Slots of a dataclass of PyTorch's: reading them runs nothing.
+      const Ref number(Py().PyObject_GetAttrString(id.get(), "frame_id"));
+      const Ref again(Py().PyObject_GetAttrString(id.get(), "frame_compile_id"));
+      Py().PyErr_Clear();
+      if (!number || !again || python::TypeOf(number.get()) != Py().long_type ||
+          python::TypeOf(again.get()) != Py().long_type) {
+        return true;
+      }
+      *compile_id = std::to_string(Py().PyLong_AsLong(number.get())) + "/" + std::to_string(Py().PyLong_AsLong(again.get()));
       return true;
     }
     frame = Ref(Py().PyFrame_GetBack(frame.get()));
@@ -58,7 +64,9 @@ bool LoadsInductorCode(std::string* compile_id) {
   return true;
 }
 
-bool IsNameCharacter(char c) noexcept { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool IsNameCharacter(char c) noexcept {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 // Kernels are defined as `NAME = async_compile.cpp_pybinding(...)`, with their C++ in it, and called below `def call`.
 Lowered ReadCode(std::string_view code) {
@@ -74,7 +82,8 @@ Lowered ReadCode(std::string_view code) {
     const std::string_view name = code.substr(start, at - start);
     const std::string_view text = code.substr(at, std::min(code.find(kDefines, at + 1), call) - at);
     // The template's own blocking; a kernel that only stands beside it is named after flex_attention too.
-    const bool is_flex = name.find("flex_attention") != std::string_view::npos && text.find("kvSplitSize") != std::string_view::npos;
+    const bool is_flex =
+        name.find("flex_attention") != std::string_view::npos && text.find("kvSplitSize") != std::string_view::npos;
     const std::string calls = std::string(name) + "(";
     for (size_t use = body.find(calls); use != std::string_view::npos; use = body.find(calls, use + 1)) {
       ++kernels;
@@ -90,10 +99,11 @@ Lowered ReadCode(std::string_view code) {
 }  // namespace
 
 void NoteCompiledSource(Object* source) noexcept {
-  if (!python::IsString(source)) return;
+  const bool bytes = source != nullptr && python::TypeOf(source) == Py().bytes_type;  // as CPython's parser gets it
+  if (!bytes && !python::IsString(source)) return;
   std::string id;
   if (!LoadsInductorCode(&id) || id.empty()) return;
-  const char* const text = Py().PyUnicode_AsUTF8(source);
+  const char* const text = bytes ? Py().PyBytes_AsString(source) : Py().PyUnicode_AsUTF8(source);
   if (text == nullptr) return Py().PyErr_Clear();
   const Lowered lowered = ReadCode(text);
   const std::lock_guard<std::mutex> lock(g_mutex);

@@ -1,7 +1,7 @@
-// Compiled regions whose flex_attention Inductor lowered to its CPU template. The dispatcher sees nothing of such a call: its kernel
-// is called straight from generated code. That a region holds one is known from the code, which CPython's "compile" audit event
-// shows as it is loaded, from Inductor's cache too; that it runs is known from the region's event. (On CUDA the kernels tell:
-// collectors/cupti/.)
+// Compiled regions whose flex_attention Inductor lowered to its CPU template. The dispatcher sees nothing of such a call: its
+// kernel is called straight from generated code. That a region holds one is known from the code, which CPython's "compile"
+// audit event shows as it is loaded, from Inductor's cache too; that it runs is known from the region's event. (On CUDA the
+// kernels tell: collectors/cupti/.)
 #pragma once
 
 #include "collectors/thread_state.h"

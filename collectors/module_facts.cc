@@ -55,8 +55,8 @@ spool::TriState Truth(Object* value) noexcept {
 
 bool IsTrue(Object* value) noexcept { return value != nullptr && value == Py().true_object; }
 
-// The module's Transformers configuration: it has `_attn_implementation` as a property of its class and the value beside it (4.48 to
-// 5.x). Null where the module has none.
+// The module's Transformers configuration: it has `_attn_implementation` as a property of its class and the value beside it
+// (4.48 to 5.x). Null where the module has none.
 Object* ConfigOf(Object* module) noexcept {
   Object* const config = OwnAttribute(module, "config");
   if (config == nullptr || config == Py().none) return nullptr;

@@ -1,5 +1,5 @@
-// What a program knows about an attention call, read from its frames at the first call of a variant: the module and its class, its
-// layer, its configuration's selection, the attention function, the type of the mask.
+// What a program knows about an attention call, read from its frames at the first call of a variant: the module and its class,
+// its layer, its configuration's selection, the attention function, the type of the mask.
 //
 // Needs the GIL. Only reads dictionaries and local variables; see python_api.h.
 #pragma once
@@ -29,8 +29,8 @@ int FindModuleFrame(python::Object* const* frames, int count) noexcept;
 // The module object of that frame, for telling layers apart by address; null where it cannot be read.
 python::Ref ModuleOfFrame(python::Object* frame) noexcept;
 
-// What may change between two calls of one module without a change of its call path (training mode, the selection), as a hash that
-// is cheap enough for every call.
+// What may change between two calls of one module without a change of its call path (training mode, the selection), as a hash
+// that is cheap enough for every call.
 uint64_t ModuleState(python::Object* module) noexcept;
 
 ModuleFacts ReadModuleFacts(python::Object* const* frames, int count, int module_frame) noexcept;

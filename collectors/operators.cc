@@ -186,8 +186,8 @@ class Listener final : public c10::OpRegistrationListener {
     } catch (...) {  // an operator that we cannot read is one that we do not know
     }
   }
-  // The schema's address may be used again by another operator; a slot whose name differs is told apart in FindOperator's callers
-  // only by luck, so the slot is emptied: its role becomes "nothing".
+  // The schema's address may be used again by another operator; a slot whose name differs is told apart in FindOperator's
+  // callers only by luck, so the slot is emptied: its role becomes "nothing".
   void onOperatorDeregistered(const c10::OperatorHandle& handle) override {
     try {
       const char* const key = handle.schema().name().c_str();
@@ -251,8 +251,8 @@ Backend BackendOfNode(const char* name, bool* softmax) noexcept {
       {"FusedAttnFunc", Backend::kTransformerEngine},
       {"_fMHABackward", Backend::kXformers},
   };
-  *softmax = StartsWith(name, "SoftmaxBackward") || StartsWith(name, "SafeSoftmaxBackward") || StartsWith(name, "ExpBackward") ||
-             StartsWith(name, "MaskedSoftmaxBackward");
+  *softmax = StartsWith(name, "SoftmaxBackward") || StartsWith(name, "SafeSoftmaxBackward") ||
+             StartsWith(name, "ExpBackward") || StartsWith(name, "MaskedSoftmaxBackward");
   for (const Node& node : kNodes) {
     if (StartsWith(name, node.prefix)) return node.backend;
   }

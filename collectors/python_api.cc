@@ -48,8 +48,10 @@ bool Load() noexcept {
   g_api.long_type = dlsym(RTLD_DEFAULT, "PyLong_Type");
   g_api.function_type = dlsym(RTLD_DEFAULT, "PyFunction_Type");
   g_api.cell_type = dlsym(RTLD_DEFAULT, "PyCell_Type");
+  g_api.bytes_type = dlsym(RTLD_DEFAULT, "PyBytes_Type");
   g_api.list_type = dlsym(RTLD_DEFAULT, "PyList_Type");
-  if (void* const at = dlsym(RTLD_DEFAULT, "PyExc_BaseException"); at != nullptr) g_api.base_exception = *static_cast<void**>(at);
+  if (void* const at = dlsym(RTLD_DEFAULT, "PyExc_BaseException"); at != nullptr)
+    g_api.base_exception = *static_cast<void**>(at);
   g_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
   g_api.true_object = dlsym(RTLD_DEFAULT, "_Py_TrueStruct");
   if (!found || g_api.unicode_type == nullptr || g_api.none == nullptr) return false;

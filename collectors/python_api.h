@@ -14,52 +14,53 @@ namespace attntrace::python {
 using Object = void;
 
 // X(return type, name, arguments): required in every CPython that PyTorch 2.6 to 2.15 supports.
-#define ATTNTRACE_PYTHON_REQUIRED(X)                                   \
-  X(int, PyGILState_Ensure, ())                                        \
-  X(void, PyGILState_Release, (int))                                   \
-  X(void*, PyGILState_GetThisThreadState, ())                          \
-  X(int, PyGILState_Check, ())                                         \
-  X(int, Py_IsInitialized, ())                                         \
-  X(Object*, PyEval_GetFrame, ())                                      \
-  X(Object*, PyFrame_GetBack, (Object*))                               \
-  X(Object*, PyFrame_GetCode, (Object*))                               \
-  X(int, PyFrame_GetLineNumber, (Object*))                             \
-  X(Object*, PyObject_GetAttrString, (Object*, const char*))           \
-  X(Object*, PyDict_GetItemString, (Object*, const char*))             \
-  X(Object*, PyDict_GetItem, (Object*, Object*))                       \
-  X(Object*, PyUnicode_InternFromString, (const char*))                \
-  X(Object*, PyImport_GetModuleDict, ())                               \
-  X(Object*, PyObject_GenericGetDict, (Object*, void*))                \
-  X(int, PyDict_Next, (Object*, intptr_t*, Object**, Object**))        \
-  X(Object*, PyModule_GetDict, (Object*))                              \
-  X(const char*, PyUnicode_AsUTF8, (Object*))                          \
-  X(int, PyType_IsSubtype, (void*, void*))                             \
-  X(long, PyLong_AsLong, (Object*))                                    \
-  X(intptr_t, PyTuple_Size, (Object*))                                 \
-  X(Object*, PyTuple_GetItem, (Object*, intptr_t))                     \
-  X(Object*, PyUnicode_FromString, (const char*))                      \
-  X(Object*, _PyType_Lookup, (void*, Object*))                         \
-  X(Object*, PyCell_Get, (Object*))                                    \
-  X(Object*, PyException_GetTraceback, (Object*))                      \
-  X(Object*, PyException_GetCause, (Object*))                          \
-  X(Object*, PyException_GetContext, (Object*))                        \
-  X(intptr_t, PyList_Size, (Object*))                                  \
-  X(Object*, PyList_GetItem, (Object*, intptr_t))                      \
-  X(void, PyErr_Fetch, (Object**, Object**, Object**))                 \
-  X(void, PyErr_Restore, (Object*, Object*, Object*))                  \
-  X(Object*, PyErr_Occurred, ())                                       \
-  X(void, PyErr_Clear, ())                                             \
-  X(const char*, Py_GetVersion, ())                                    \
-  X(void, Py_IncRef, (Object*))                                        \
+#define ATTNTRACE_PYTHON_REQUIRED(X)                            \
+  X(int, PyGILState_Ensure, ())                                 \
+  X(void, PyGILState_Release, (int))                            \
+  X(void*, PyGILState_GetThisThreadState, ())                   \
+  X(int, PyGILState_Check, ())                                  \
+  X(int, Py_IsInitialized, ())                                  \
+  X(Object*, PyEval_GetFrame, ())                               \
+  X(Object*, PyFrame_GetBack, (Object*))                        \
+  X(Object*, PyFrame_GetCode, (Object*))                        \
+  X(int, PyFrame_GetLineNumber, (Object*))                      \
+  X(Object*, PyObject_GetAttrString, (Object*, const char*))    \
+  X(Object*, PyDict_GetItemString, (Object*, const char*))      \
+  X(Object*, PyDict_GetItem, (Object*, Object*))                \
+  X(Object*, PyUnicode_InternFromString, (const char*))         \
+  X(Object*, PyImport_GetModuleDict, ())                        \
+  X(Object*, PyObject_GenericGetDict, (Object*, void*))         \
+  X(int, PyDict_Next, (Object*, intptr_t*, Object**, Object**)) \
+  X(Object*, PyModule_GetDict, (Object*))                       \
+  X(const char*, PyUnicode_AsUTF8, (Object*))                   \
+  X(int, PyType_IsSubtype, (void*, void*))                      \
+  X(long, PyLong_AsLong, (Object*))                             \
+  X(intptr_t, PyTuple_Size, (Object*))                          \
+  X(Object*, PyTuple_GetItem, (Object*, intptr_t))              \
+  X(Object*, PyUnicode_FromString, (const char*))               \
+  X(Object*, _PyType_Lookup, (void*, Object*))                  \
+  X(Object*, PyCell_Get, (Object*))                             \
+  X(Object*, PyException_GetTraceback, (Object*))               \
+  X(Object*, PyException_GetCause, (Object*))                   \
+  X(Object*, PyException_GetContext, (Object*))                 \
+  X(intptr_t, PyList_Size, (Object*))                           \
+  X(const char*, PyBytes_AsString, (Object*))                   \
+  X(Object*, PyList_GetItem, (Object*, intptr_t))               \
+  X(void, PyErr_Fetch, (Object**, Object**, Object**))          \
+  X(void, PyErr_Restore, (Object*, Object*, Object*))           \
+  X(Object*, PyErr_Occurred, ())                                \
+  X(void, PyErr_Clear, ())                                      \
+  X(const char*, Py_GetVersion, ())                             \
+  X(void, Py_IncRef, (Object*))                                 \
   X(void, Py_DecRef, (Object*))
 
 // Null where this CPython has none.
-#define ATTNTRACE_PYTHON_OPTIONAL(X)                                 \
-  X(int, PyFrame_GetLasti, (Object*))                  /* 3.11 */    \
-  X(Object*, PyFrame_GetGlobals, (Object*))            /* 3.11 */    \
+#define ATTNTRACE_PYTHON_OPTIONAL(X)                                  \
+  X(int, PyFrame_GetLasti, (Object*))                      /* 3.11 */ \
+  X(Object*, PyFrame_GetGlobals, (Object*))                /* 3.11 */ \
   X(Object*, PyFrame_GetVarString, (Object*, const char*)) /* 3.12 */ \
-  X(int, Py_IsFinalizing, ())                          /* 3.13 */    \
-  X(int, _Py_IsFinalizing, ())                         /* to 3.12 */
+  X(int, Py_IsFinalizing, ())                              /* 3.13 */ \
+  X(int, _Py_IsFinalizing, ())                             /* to 3.12 */
 
 struct Api {
 #define ATTNTRACE_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
@@ -74,6 +75,7 @@ struct Api {
   void* function_type = nullptr;
   void* cell_type = nullptr;
   void* list_type = nullptr;
+  void* bytes_type = nullptr;
   void* base_exception = nullptr;
   void* none = nullptr;
   void* true_object = nullptr;
@@ -145,8 +147,8 @@ std::string ModuleNameOf(Object* frame) noexcept;
 Ref GlobalsOf(Object* frame) noexcept;
 
 // A local variable of a frame, new reference. Never materialises f_locals: before 3.13 that dictionary would keep the host's
-// tensors alive after they are rebound. `index` is the variable's place in co_varnames. Null where it is unbound or this CPython
-// offers no safe way (see LocalsReadable).
+// tensors alive after they are rebound. `index` is the variable's place in co_varnames. Null where it is unbound or this
+// CPython offers no safe way (see LocalsReadable).
 Ref Local(Object* frame, int index, const char* name) noexcept;
 bool LocalsReadable() noexcept;
 

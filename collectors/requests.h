@@ -9,7 +9,8 @@
 
 namespace attntrace {
 
-// An operator that fills new weights with random numbers starts. Looks at the stack a bounded number of times in a process's life.
+// An operator that fills new weights with random numbers starts. Looks at the stack a bounded number of times in a process's
+// life.
 void NoteConstruction() noexcept;
 
 // Fills `requested` and `requested_by` for the part with facts->config_class of the model `root`. Needs the GIL.

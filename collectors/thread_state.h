@@ -77,7 +77,7 @@ struct BlockMask {
 struct CallCaches {  // only for threads that call attention
   PathCaches paths;
   VariantCaches variants;
-  DirectMapped<uint32_t, 512> looks;  // how often a signature's inputs were seen
+  DirectMapped<uint32_t, 512> looks;   // how often a signature's inputs were seen
   DirectMapped<uint8_t, 512> kernels;  // whole instances whose kernels were watched, by KernelSet::key
 };
 
@@ -93,16 +93,16 @@ struct ThreadState {
   OpenBackward backward;
   BackwardNode nodes[kMaxNodes];
   int node_depth = 0;
-  int engine_depth = 0;    // open "evaluate_function" events of the autograd engine
+  int engine_depth = 0;  // open "evaluate_function" events of the autograd engine
   LoweredRegion lowered;
   BlockMask block_mask;
-  VariantFacts flex_facts;                             // of the dense flex call that runs
+  VariantFacts flex_facts;  // of the dense flex call that runs
   MaskKind flex_mask = MaskKind::kUnknown;
-  int compiled_depth = 0;  // open compiled regions
+  int compiled_depth = 0;          // open compiled regions
   int64_t compiled_function = -1;  // sequence number of the compiled autograd function that runs now
   std::unique_ptr<CallCaches> caches;
-  int finishing = -1;              // candidate whose PV product runs now
-  bool loose_calls = false;        // see collectors/cupti/past_dispatcher.h
+  int finishing = -1;        // candidate whose PV product runs now
+  bool loose_calls = false;  // see collectors/cupti/past_dispatcher.h
   std::shared_ptr<struct PastDispatcher> past;
 
   CallCaches& Caches() {

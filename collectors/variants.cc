@@ -39,7 +39,8 @@ uint64_t HashShape(uint64_t hash, const TensorDef& tensor) noexcept {
 
 uint64_t HashKind(uint64_t hash, const TensorDef& tensor) noexcept {
   return Mix(hash, static_cast<uint64_t>(tensor.present) | static_cast<uint64_t>(tensor.dtype) << 8 |
-                       static_cast<uint64_t>(tensor.device) << 16 | static_cast<uint64_t>(static_cast<uint8_t>(tensor.device_index)) << 24 |
+                       static_cast<uint64_t>(tensor.device) << 16 |
+                       static_cast<uint64_t>(static_cast<uint8_t>(tensor.device_index)) << 24 |
                        static_cast<uint64_t>(tensor.requires_grad) << 32 | static_cast<uint64_t>(tensor.rank) << 40 |
                        static_cast<uint64_t>(tensor.nested) << 48);
 }

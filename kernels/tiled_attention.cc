@@ -132,8 +132,7 @@ at::Tensor TiledAttention(const TensorCall& call) {
   TORCH_CHECK(call.q.dim() >= 2 && call.q.dim() <= 4 && call.k.dim() == call.q.dim() && call.v.dim() == call.q.dim(),
               "the tiled kernel takes two to four dimensions");
   const double scale = call.scale.value_or(1 / std::sqrt(static_cast<double>(call.q.size(-1))));
-  at::Tensor out = TiledFunction::apply(Four(call.q), Four(call.k), Four(call.v), call.mask,
-                                        call.dropout, call.causal, scale);
+  at::Tensor out = TiledFunction::apply(Four(call.q), Four(call.k), Four(call.v), call.mask, call.dropout, call.causal, scale);
   while (out.dim() > call.q.dim()) out = out.squeeze(0);
   return out;
 }

@@ -7,8 +7,12 @@ namespace attntrace {
 using spool::RecordKind;
 
 Definitions::Definitions(const Spool& spool)
-    : variants_(spool::kMaxVariants), layers_(spool::kMaxVariants), gates_(spool::kMaxVariants), kernels_(spool::kMaxVariants),
-      facts_(spool::kMaxVariants), incident_gates_(spool::kMaxVariants) {
+    : variants_(spool::kMaxVariants),
+      layers_(spool::kMaxVariants),
+      gates_(spool::kMaxVariants),
+      kernels_(spool::kMaxVariants),
+      facts_(spool::kMaxVariants),
+      incident_gates_(spool::kMaxVariants) {
   for (const SpoolRecord& record : spool.records()) Add(record);
 }
 

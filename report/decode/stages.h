@@ -32,8 +32,8 @@ uint64_t DecodeVariants(const ProcessContext& context, Interner* interner, Symbo
 // incidents.cc: what happened and was no call.
 void DecodeIncidents(const ProcessContext& context, Interner* interner, Symboliser* symboliser, Report* report);
 
-// pinned.cc: "file:line" of the innermost `with sdpa_kernel(...)` or decorator around a call path's lines, as the sources show it;
-// empty where there is none or they cannot be read. Files changed after `newest_unix_ns` are not the ones that ran.
+// pinned.cc: "file:line" of the innermost `with sdpa_kernel(...)` or decorator around a call path's lines, as the sources show
+// it; empty where there is none or they cannot be read. Files changed after `newest_unix_ns` are not the ones that ran.
 std::string FindPin(const Report& report, const CallPath& path, uint64_t newest_unix_ns);
 
 // blind_spots.cc: what this process says, or shows, it has not seen.

@@ -15,7 +15,9 @@ namespace {
 
 using namespace rules;
 
-bool IsDisabled(const Gate& gate) { return absl::StrContains(gate.text(), "disabled") || absl::StrContains(gate.text(), "not set"); }
+bool IsDisabled(const Gate& gate) {
+  return absl::StrContains(gate.text(), "disabled") || absl::StrContains(gate.text(), "not set");
+}
 
 // The incident that carries tensors and gates, as a variant: what gates.h reads of a call.
 Variant AsVariant(const Failure& failure) {
@@ -90,19 +92,22 @@ void JudgeFlex(const Incident& incident, Finding* finding) {
   }
   finding->set_title("flex_attention has no backward on a CPU");
   finding->set_why(
-      "flex_attention computes inference only on a CPU, and refused inputs that require a gradient, or to return the log-sum-exp.");
+      "flex_attention computes inference only on a CPU, and refused inputs that require a gradient, or to return the "
+      "log-sum-exp.");
   AddAdvice(finding, "on a CPU select sdpa for training", "attn_implementation=\"sdpa\"");
   AddAdvice(finding, "or run the forward alone", "with torch.no_grad(): ...");
 }
 
 void JudgeLimit(const Incident& incident, Finding* finding) {
   finding->set_title("the recompile limit was reached, and Dynamo was told to fail there");
-  finding->set_why(absl::StrCat(
-      "fullgraph=True, or torch._dynamo.config.fail_on_recompile_limit_hit, turns the limit into an error. ", InWords(incident)));
-  AddAdvice(finding,
-            "keep what it is guarded on the same from call to call: lengths, mask_mod and score_mod objects, requires_grad; or let "
-            "lengths vary",
-            "torch.compile(flex_attention, dynamic=True)");
+  finding->set_why(
+      absl::StrCat("fullgraph=True, or torch._dynamo.config.fail_on_recompile_limit_hit, turns the limit into an error. ",
+                   InWords(incident)));
+  AddAdvice(
+      finding,
+      "keep what it is guarded on the same from call to call: lengths, mask_mod and score_mod objects, requires_grad; or let "
+      "lengths vary",
+      "torch.compile(flex_attention, dynamic=True)");
   AddAdvice(finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
 }
 

@@ -37,8 +37,8 @@ void JudgeMaps(const Variant& variant, Finding* finding) {
   const bool argument = module.output_attentions() == "argument";
   finding->set_severity("note");
   finding->set_title("attention maps were asked for, and will be None");
-  finding->set_why(absl::StrCat("output_attentions=True was ", argument ? "passed to the call" : "set in the config", ", and \"",
-                                module.selection(), "\" has no maps to return: None stands in their place."));
+  finding->set_why(absl::StrCat("output_attentions=True was ", argument ? "passed to the call" : "set in the config",
+                                ", and \"", module.selection(), "\" has no maps to return: None stands in their place."));
   AddAdvice(finding, "ask for no maps", argument ? "output_attentions=False" : "config.output_attentions = False");
   AddAdvice(finding, "or, where they are read, select eager for the layers that are analysed; it stores the scores",
             "attn_implementation=\"eager\"");
@@ -47,14 +47,16 @@ void JudgeMaps(const Variant& variant, Finding* finding) {
 void JudgeOther(const Report& report, const Variant& variant, Finding* finding) {
   const Module& module = variant.module();
   const std::string by = module.function().empty() ? module.class_name() : module.function();
-  finding->set_why(absl::StrCat("\"", module.selection(), "\" is selected on ", module.config_class(), ", and ", module.class_name(),
-                                " ran ", variant.backend() == "eager" ? "attention written by hand" : variant.backend(), " (", by, ")",
+  finding->set_why(absl::StrCat("\"", module.selection(), "\" is selected on ", module.config_class(), ", and ",
+                                module.class_name(), " ran ",
+                                variant.backend() == "eager" ? "attention written by hand" : variant.backend(), " (", by, ")",
                                 variant.path() == "dense" ? ", which stored its scores." : "."));
   AddText(finding, "selected", module.selection());
   AddText(finding, "ran", by);
   AddRegistered(report, MaskOf(variant), finding);
   if (FamilyOfBackend(variant) == Family::kEager) {
-    AddAdvice(finding, absl::StrCat("call scaled_dot_product_attention in ", by, ", or select an implementation that the class uses"));
+    AddAdvice(finding,
+              absl::StrCat("call scaled_dot_product_attention in ", by, ", or select an implementation that the class uses"));
   } else {
     AddAdvice(finding, "select what ran, where it is what was wanted; else see why the class goes another way for these inputs",
               absl::StrCat("config._attn_implementation = \"",

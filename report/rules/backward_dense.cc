@@ -26,11 +26,12 @@ void CheckBackwardDense(const Report& report, std::vector<Finding>* findings) {
     const Variant& first = cause.first();
     Finding finding = Describe(cause);
     const Variant& forward = *ForwardOf(report, first);
-    finding.set_why(absl::StrCat("The forward ran ", forward.backend(), " and stored no scores; its backward, ", first.kernel_operator(),
-                                 ", computed them again and stored them."));
+    finding.set_why(absl::StrCat("The forward ran ", forward.backend(), " and stored no scores; its backward, ",
+                                 first.kernel_operator(), ", computed them again and stored them."));
     AddText(&finding, "forward", forward.backend());
-    AddAdvice(&finding, "give the backward a fused kernel too: let autograd take the forward kernel's own, or call an implementation "
-                        "that has both");
+    AddAdvice(&finding,
+              "give the backward a fused kernel too: let autograd take the forward kernel's own, or call an implementation "
+              "that has both");
     findings->push_back(std::move(finding));
   }
 }

@@ -21,7 +21,8 @@ void CheckBlockMaskDense(const Report& report, std::vector<Finding>* findings) {
   std::map<std::string, std::vector<const Incident*>> places;
   for (const Incident& incident : report.incidents()) {
     if (incident.kind() != "block-mask" || incident.peak_bytes() < kWorthTelling) continue;
-    places[absl::StrCat(Place(rules::CallSite(report, incident)), "\n", Place(UserLine(report, incident)))].push_back(&incident);
+    places[absl::StrCat(Place(rules::CallSite(report, incident)), "\n", Place(UserLine(report, incident)))].push_back(
+        &incident);
   }
   for (auto& [place, incidents] : places) {
     std::stable_sort(incidents.begin(), incidents.end(),
@@ -35,7 +36,8 @@ void CheckBlockMaskDense(const Report& report, std::vector<Finding>* findings) {
     }
     finding.set_phase("forward");
     finding.set_why(absl::StrCat("create_block_mask evaluates its mask function for every query and key, a bool tensor of ",
-                                 FormatBytes(largest.bytes()), " here, and keeps a few bytes for each block of 128 x 128 of it. ",
+                                 FormatBytes(largest.bytes()),
+                                 " here, and keeps a few bytes for each block of 128 x 128 of it. ",
                                  "Compiled, it never makes that tensor."));
     AddCount(&finding, "times", static_cast<int64_t>(times));
     AddBytes(&finding, "full grid", largest.bytes());
@@ -43,7 +45,8 @@ void CheckBlockMaskDense(const Report& report, std::vector<Finding>* findings) {
     AddBytes(&finding, "BlockMask, about", std::max<int64_t>(largest.bytes() / (128 * 128), 1) * 16);
     AddAdvice(&finding, "compile it once, at module scope", "create_block_mask = torch.compile(create_block_mask)");
     if (times > 1) AddAdvice(&finding, "or build the mask once for each shape and keep it");
-    AddAdvice(&finding, "where the mask is the same for all rows and heads, say so: the grid is then one for all", "B=None, H=None");
+    AddAdvice(&finding, "where the mask is the same for all rows and heads, say so: the grid is then one for all",
+              "B=None, H=None");
     findings->push_back(std::move(finding));
   }
 }

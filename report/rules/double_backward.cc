@@ -31,20 +31,22 @@ void CheckDoubleBackward(const Report& report, std::vector<Finding>* findings) {
     const bool known = first.kind() == "double-backward";
     const std::string forward = known ? Place(rules::CallSite(report, first)) : "";
     const std::string created = known ? CreatedAt(report, first) : "";
-    std::string why = known ? absl::StrCat("The forward at ", forward.empty() ? "an unknown place" : forward, " ran ", first.type(),
-                                           ", whose backward has no derivative of its own")
+    std::string why = known ? absl::StrCat("The forward at ", forward.empty() ? "an unknown place" : forward, " ran ",
+                                           first.type(), ", whose backward has no derivative of its own")
                             : "A fused kernel's backward has no derivative of its own";
     if (!created.empty()) absl::StrAppend(&why, "; create_graph=True asked for one at ", created);
     absl::StrAppend(&why, ".");
     const auto math = report.environment().settings().find("sdp.math");
     if (math == report.environment().settings().end() || math->second != "off") {
-      absl::StrAppend(&why, " Math, which has one, was allowed but not chosen: allowing it does not switch the fused kernels off.");
+      absl::StrAppend(&why,
+                      " Math, which has one, was allowed but not chosen: allowing it does not switch the fused kernels off.");
     }
     if (!shown.fatal) absl::StrAppend(&why, " The program caught it and went on.");
     finding.set_why(why);
     if (!forward.empty()) AddText(&finding, "forward at", forward);
     if (!created.empty()) AddText(&finding, "graph made at", created);
-    AddAdvice(&finding, "pin math around the forward alone; it stores the scores, so leave it off where no second derivative is taken",
+    AddAdvice(&finding,
+              "pin math around the forward alone; it stores the scores, so leave it off where no second derivative is taken",
               "with sdpa_kernel(SDPBackend.MATH): out = F.scaled_dot_product_attention(...)");
     findings->push_back(std::move(finding));
   }

@@ -16,7 +16,8 @@ bool IsStored(const Variant& variant) {
   const bool by_hand = variant.backend() == "eager" || (variant.backend() == "native-mha" && variant.path() == "dense");
   // backend-unset names the cause of these, and carries their bytes.
   if (!by_hand || IsUnset(variant.module())) return false;
-  // backend-not-as-asked likewise, where another implementation is selected, the layer asks for it, and nothing explains the rest.
+  // backend-not-as-asked likewise, where another implementation is selected, the layer asks for it, and nothing explains the
+  // rest.
   const Module& module = variant.module();
   const bool asks = !module.function().empty() || absl::StartsWith(module.class_module(), "transformers.");
   return !asks || module.selection_state() != "set" || !module.output_attentions().empty() ||
@@ -50,10 +51,12 @@ Author AuthorOf(const Report& report, const Variant& variant) {
 void JudgeSelectedEager(const Module& module, Finding* finding) {
   if (!module.no_sdpa_class().empty()) {
     finding->set_title("the model's class supports eager attention alone of what Transformers selects by itself");
-    finding->set_why(absl::StrCat(module.config_class(), "._attn_implementation is \"eager\": ", module.no_sdpa_class(),
-                                  "._supports_sdpa is False, so Transformers selects eager, without a word where nothing was asked for."));
+    finding->set_why(
+        absl::StrCat(module.config_class(), "._attn_implementation is \"eager\": ", module.no_sdpa_class(),
+                     "._supports_sdpa is False, so Transformers selects eager, without a word where nothing was asked for."));
     AddText(finding, "supports no sdpa", module.no_sdpa_class());
-    AddAdvice(finding, "look for a release whose class supports sdpa or flex_attention; asking for them by name says what it supports",
+    AddAdvice(finding,
+              "look for a release whose class supports sdpa or flex_attention; asking for them by name says what it supports",
               "attn_implementation=\"flex_attention\"");
     return;
   }

@@ -25,10 +25,11 @@ void CheckFlexFellBack(const Report& report, std::vector<Finding>* findings) {
     AddCount(&finding, "fused before", static_cast<int64_t>(fused));
     if (!guard.empty()) AddText(&finding, "guard", guard);
     if (!function.empty()) AddText(&finding, "recompiled", function);
-    AddAdvice(&finding,
-              "keep what it is guarded on the same from call to call: pad or bucket lengths, reuse mask_mod and score_mod, keep "
-              "requires_grad; or let lengths vary",
-              "flex_attention = torch.compile(flex_attention, dynamic=True)");
+    AddAdvice(
+        &finding,
+        "keep what it is guarded on the same from call to call: pad or bucket lengths, reuse mask_mod and score_mod, keep "
+        "requires_grad; or let lengths vary",
+        "flex_attention = torch.compile(flex_attention, dynamic=True)");
     AddAdvice(&finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
     findings->push_back(std::move(finding));
   }

@@ -11,7 +11,7 @@
 namespace attntrace::rules {
 namespace {
 
-constexpr int64_t kUsualLimit = 8;  // torch._dynamo.config.recompile_limit, where the program did not set it
+constexpr int64_t kUsualLimit = 8;  // torch._dynamo.config.recompile_limit as it comes
 
 bool IsDynamo(const Frame& frame) { return absl::StartsWith(frame.module(), "torch._dynamo"); }
 
@@ -52,14 +52,14 @@ FlexReason FlexReasonOf(const Report& report, const Variant& variant) {
                                    [](const Frame* frame) { return IsDynamo(*frame); });
   if (dynamo == frames.end()) return FlexReason::kNoCompile;
   if (!body || !wrapper) return FlexReason::kOtherBackend;
-  int64_t recompiles = 0, limit = kUsualLimit;
+  int64_t recompiles = 0;
   (void)absl::SimpleAtoi(Fact(variant, "dynamo.recompiles"), &recompiles);
-  (void)absl::SimpleAtoi(Fact(variant, "dynamo.recompile_limit"), &limit);
   if (dynamo == frames.begin() + static_cast<std::ptrdiff_t>(outside)) {
     return recompiles > 0 ? FlexReason::kRecompileLimit : FlexReason::kGaveUp;
   }
   // A function further out that was compiled until its limit, and then not at all.
-  return recompiles >= limit && Fact(variant, "dynamo.break").empty() ? FlexReason::kRecompileLimit : FlexReason::kGraphBreak;
+  return recompiles >= kUsualLimit && Fact(variant, "dynamo.break").empty() ? FlexReason::kRecompileLimit
+                                                                            : FlexReason::kGraphBreak;
 }
 
 std::string Fact(const Variant& variant, const std::string& name) {
@@ -73,7 +73,8 @@ uint64_t FusedBefore(const Report& report, const Variant& variant) {
   for (const Variant& one : report.variants()) {
     if (one.phase() == "backward" || (one.backend() != "flex-triton" && one.backend() != "flex-cpp")) continue;
     const Frame* line = UserLine(report, one);
-    if (line != nullptr && user != nullptr && line->file() == user->file() && line->line() == user->line()) calls += one.count();
+    if (line != nullptr && user != nullptr && line->file() == user->file() && line->line() == user->line())
+      calls += one.count();
   }
   return calls;
 }

@@ -12,8 +12,9 @@ namespace attntrace::rules {
 namespace {
 
 const CallPath* PathOf(const Report& report, uint32_t index) {
-  return index == 0 || index > static_cast<uint32_t>(report.call_paths_size()) ? nullptr
-                                                                               : &report.call_paths(static_cast<int>(index) - 1);
+  return index == 0 || index > static_cast<uint32_t>(report.call_paths_size())
+             ? nullptr
+             : &report.call_paths(static_cast<int>(index) - 1);
 }
 
 const Frame* FrameAt(const Report& report, const Incident& incident, bool user) {
@@ -36,14 +37,16 @@ bool AnyFrame(const Report& report, const Incident& incident, Predicate&& holds)
 
 bool InFlex(const Report& report, const Incident& incident) {
   return AnyFrame(report, incident, [](const Frame& frame) {
-    return frame.module() == "torch.nn.attention.flex_attention" || absl::StartsWith(frame.module(), "torch._inductor.kernel.flex") ||
+    return frame.module() == "torch.nn.attention.flex_attention" ||
+           absl::StartsWith(frame.module(), "torch._inductor.kernel.flex") ||
            absl::StartsWith(frame.module(), "torch._higher_order_ops.flex_attention");
   });
 }
 
 bool InAttention(const Report& report, const Incident& incident) {
   return InFlex(report, incident) || AnyFrame(report, incident, [](const Frame& frame) {
-           return absl::StartsWith(frame.module(), "transformers.integrations.") && absl::StrContains(frame.module(), "attention");
+           return absl::StartsWith(frame.module(), "transformers.integrations.") &&
+                  absl::StrContains(frame.module(), "attention");
          });
 }
 
@@ -84,8 +87,11 @@ const Frame* UserLine(const Report& report, const Incident& incident) { return F
 Fault FaultOf(const Report& report, const Incident& incident) {
   const std::string& message = incident.message();
   if (incident.kind() == "double-backward") return Fault::kDerivative;
-  if (incident.kind() == "operator") return absl::StrContains(incident.operator_(), "scaled_dot_product_attention") &&
-                                            !absl::StrContains(incident.operator_(), "::_") ? Fault::kRefused : Fault::kNone;
+  if (incident.kind() == "operator")
+    return absl::StrContains(incident.operator_(), "scaled_dot_product_attention") &&
+                   !absl::StrContains(incident.operator_(), "::_")
+               ? Fault::kRefused
+               : Fault::kNone;
   if (incident.kind() == "block-mask" || IsOutOfMemory(incident)) return Fault::kNone;
   if (absl::StrContains(message, "is not a valid attention implementation")) return Fault::kUnknownName;
   if (Is(incident, "KeyError") && LooksUpSelection(report, incident)) {

@@ -9,21 +9,21 @@
 namespace attntrace::rules {
 
 enum class Fault {
-  kNone,           // not attention's
-  kUnset,          // KeyError: None, where the selection is looked up
-  kUnknownName,    // a name that is not registered
-  kMask,           // a mask of a type that the function does not take
-  kRefused,        // no kernel for these inputs, or none that is allowed
-  kNoFlexBackward, // flex_attention on a CPU with gradients
-  kRecompileLimit, // Dynamo was told to fail at the limit
-  kDerivative,     // the derivative of a derivative
-  kOther,          // inside attention, in words that are not known
+  kNone,            // not attention's
+  kUnset,           // KeyError: None, where the selection is looked up
+  kUnknownName,     // a name that is not registered
+  kMask,            // a mask of a type that the function does not take
+  kRefused,         // no kernel for these inputs, or none that is allowed
+  kNoFlexBackward,  // flex_attention on a CPU with gradients
+  kRecompileLimit,  // Dynamo was told to fail at the limit
+  kDerivative,      // the derivative of a derivative
+  kOther,           // inside attention, in words that are not known
 };
 
 Fault FaultOf(const Report& report, const Incident& incident);
 
-// One cause: the exception that ended it (or the operator that failed, where the program went on) and everything behind it that says
-// the same; the one that knows most is at the front.
+// One cause: the exception that ended it (or the operator that failed, where the program went on) and everything behind it that
+// says the same; the one that knows most is at the front.
 struct Failure {
   Fault fault;
   std::vector<const Incident*> incidents;

@@ -19,7 +19,8 @@ std::string Function(const Module& module) {
 void AdviseSelection(const Report& report, const PassedMask& mask, Finding* finding) {
   AddRegistered(report, mask, finding);
   const std::string best = BestFor(report, mask);
-  AddAdvice(finding, absl::StrCat("select an implementation that takes ", mask.type == "BlockMask" ? "a BlockMask" : "this mask"),
+  AddAdvice(finding,
+            absl::StrCat("select an implementation that takes ", mask.type == "BlockMask" ? "a BlockMask" : "this mask"),
             absl::StrCat("config._attn_implementation = \"", best, "\""));
 }
 
@@ -29,9 +30,11 @@ void JudgeRaised(const Report& report, const Incident& incident, Finding* findin
   std::string selected = module.selection_state() == "set"     ? absl::StrCat("\"", module.selection(), "\" is selected")
                          : module.selection_state() == "unset" ? "nothing is selected"
                                                                : "";
-  finding->set_title(absl::StrCat("a ", mask.type.empty() ? "mask" : mask.type, " was given to a function that does not take one"));
-  finding->set_why(absl::StrCat(LayerOf(report, incident), " was given a ", mask.type, selected.empty() ? "" : absl::StrCat(", ", selected),
-                                ", and ", Function(module), " raised ", InWords(incident), "."));
+  finding->set_title(
+      absl::StrCat("a ", mask.type.empty() ? "mask" : mask.type, " was given to a function that does not take one"));
+  finding->set_why(absl::StrCat(LayerOf(report, incident), " was given a ", mask.type,
+                                selected.empty() ? "" : absl::StrCat(", ", selected), ", and ", Function(module), " raised ",
+                                InWords(incident), "."));
   AddText(finding, "mask passed", mask.type);
   if (!module.selection().empty()) AddText(finding, "selected", module.selection());
   AdviseSelection(report, mask, finding);
@@ -66,8 +69,10 @@ void CheckMaskBackendMismatch(const Report& report, std::vector<Finding>* findin
     const std::string who = first.module().class_name().empty() ? "This attention" : first.module().class_name();
     if (AddsBool(first)) {
       finding.set_title("a bool mask was added to the scores, which masks nothing");
-      finding.set_why(absl::StrCat(who, " adds its mask to the scores, and was given a bool one: True adds 1, False adds 0, nothing is "
-                                        "hidden. The result is wrong, and no error was raised."));
+      finding.set_why(
+          absl::StrCat(who,
+                       " adds its mask to the scores, and was given a bool one: True adds 1, False adds 0, nothing is "
+                       "hidden. The result is wrong, and no error was raised."));
       AddText(&finding, "mask passed", "bool");
       AddRegistered(report, mask, &finding);
       if (first.module().selection_state() != "not-attention" && !first.module().selection_state().empty()) {
@@ -80,7 +85,8 @@ void CheckMaskBackendMismatch(const Report& report, std::vector<Finding>* findin
       finding.set_why(absl::StrCat(who, " was given a ", mask.type, ", and ", Function(first.module()),
                                    " called flex_attention without any mask: every token saw all others."));
       AddText(&finding, "mask passed", mask.type);
-      AddAdvice(&finding, "pass it on as block_mask, made by create_block_mask", "flex_attention(q, k, v, block_mask=attention_mask)");
+      AddAdvice(&finding, "pass it on as block_mask, made by create_block_mask",
+                "flex_attention(q, k, v, block_mask=attention_mask)");
     }
     findings->push_back(std::move(finding));
   }

@@ -8,12 +8,15 @@
 namespace attntrace::rules {
 namespace {
 
-bool IsFlash(absl::string_view name) { return absl::StrContains(name, "flash_attention") || absl::StrContains(name, "flash-attn"); }
+bool IsFlash(absl::string_view name) {
+  return absl::StrContains(name, "flash_attention") || absl::StrContains(name, "flash-attn");
+}
 
 bool Takes(absl::string_view name, const PassedMask& mask) {
   if (absl::StartsWith(name, "paged|") || absl::EndsWith(name, "_paged")) return false;  // continuous batching only
   if (mask.type == "BlockMask") return absl::StrContains(name, "flex");
-  if (mask.type == "None") return name == "sdpa" || IsFlash(name);  // both apply is_causal by themselves; flex would see both ways
+  if (mask.type == "None")
+    return name == "sdpa" || IsFlash(name);  // both apply is_causal by themselves; flex would see both ways
   if (mask.rank == 2) return name == "sdpa" || IsFlash(name);
   return name == "sdpa";
 }
@@ -39,7 +42,8 @@ std::vector<std::string> Registered(const Report& report) {
 
 std::vector<std::string> RegisteredTaking(const Report& report, const PassedMask& mask) {
   std::vector<std::string> names = Registered(report);
-  names.erase(std::remove_if(names.begin(), names.end(), [&](const std::string& name) { return !Takes(name, mask); }), names.end());
+  names.erase(std::remove_if(names.begin(), names.end(), [&](const std::string& name) { return !Takes(name, mask); }),
+              names.end());
   return names;
 }
 
@@ -58,8 +62,8 @@ void AddRegistered(const Report& report, const PassedMask& mask, Finding* findin
 }
 
 bool IsUnset(const Module& module) {
-  return module.selection_state() == "unset" &&
-         (!module.function().empty() || module.class_module().empty() || absl::StartsWith(module.class_module(), "transformers."));
+  return module.selection_state() == "unset" && (!module.function().empty() || module.class_module().empty() ||
+                                                 absl::StartsWith(module.class_module(), "transformers."));
 }
 
 Family FamilyOfName(const std::string& name) {

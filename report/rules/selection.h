@@ -1,4 +1,5 @@
-// Which attention implementations this environment has, and which of them takes a mask. Asked by the rules that advise a selection.
+// Which attention implementations this environment has, and which of them takes a mask. Asked by the rules that advise a
+// selection.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace attntrace::rules {
 
-// What a layer was given for a mask: the type's name ("None", "Tensor", "BlockMask", "" unknown), and of a tensor its rank where it is
-// known, else 0.
+// What a layer was given for a mask: the type's name ("None", "Tensor", "BlockMask", "" unknown), and of a tensor its rank
+// where it is known, else 0.
 struct PassedMask {
   std::string type;
   int rank = 0;
@@ -18,8 +19,8 @@ struct PassedMask {
 PassedMask MaskOf(const Variant& variant);
 PassedMask MaskOf(const Incident& incident);
 
-// By the names that Transformers and its users register: what is not known by name is not recommended. `eager` is registered nowhere
-// and never in the list.
+// By the names that Transformers and its users register: what is not known by name is not recommended. `eager` is registered
+// nowhere and never in the list.
 std::vector<std::string> Registered(const Report& report);
 std::vector<std::string> RegisteredTaking(const Report& report, const PassedMask& mask);
 
@@ -29,12 +30,13 @@ std::string BestFor(const Report& report, const PassedMask& mask);
 // Evidence "registered" and "registered, taking this mask"; nothing where Transformers was not loaded.
 void AddRegistered(const Report& report, const PassedMask& mask, Finding* finding);
 
-// A layer of Transformers', or one of its contract, whose selection is None. A class that computes attention in its own way has a
-// configuration as well, and does not ask it.
+// A layer of Transformers', or one of its contract, whose selection is None. A class that computes attention in its own way has
+// a configuration as well, and does not ask it.
 bool IsUnset(const Module& module);
 
 enum class Family { kUnknown, kEager, kSdpa, kFlex, kFlash };
-// Of a name that was selected ("sdpa", "flash_attention_2", "kernels-community/flash-attn", "my_flex"), and of a backend that ran.
+// Of a name that was selected ("sdpa", "flash_attention_2", "kernels-community/flash-attn", "my_flex"), and of a backend that
+// ran.
 Family FamilyOfName(const std::string& name);
 Family FamilyOfBackend(const Variant& variant);
 

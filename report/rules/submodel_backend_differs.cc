@@ -68,9 +68,11 @@ void CheckSubmodelBackendDiffers(const Report& report, std::vector<Finding>* fin
     finding.clear_ran();
     std::vector<std::string> odd;
     for (const auto& [config, part] : parts) {
-      AddText(&finding, config,
-              absl::StrCat("requested ", Words(part.requested), ", selected ", Words(part.selected), ", ran ", Words(part.ran)));
-      if (part.selected != std::set<std::string>{top}) odd.push_back(absl::StrCat(config, " has \"", Words(part.selected), "\""));
+      AddText(
+          &finding, config,
+          absl::StrCat("requested ", Words(part.requested), ", selected ", Words(part.selected), ", ran ", Words(part.ran)));
+      if (part.selected != std::set<std::string>{top})
+        odd.push_back(absl::StrCat(config, " has \"", Words(part.selected), "\""));
     }
     const Module& module = cause.first().module();
     finding.set_why(absl::StrCat(module.model_class(), " selects \"", top, "\", and ", JoinWords(odd),

@@ -19,8 +19,9 @@ using IsInitialized = int (*)();
 
 IsInitialized g_is_initialized = nullptr;
 
-// An exception that nobody caught; source that is compiled (Inductor's among it); a file opened off the main thread, which is how an
-// exception that ends a thread shows: it has no event of its own, but its traceback is printed with lines of the sources.
+// An exception that nobody caught; source that is compiled (Inductor's among it); a file opened off the main thread, which is
+// how an exception that ends a thread shows: it has no event of its own, but its traceback is printed with lines of the
+// sources.
 bool IsForAgent(const char* event) noexcept {
   switch (event[0]) {
     case 's':

@@ -77,7 +77,8 @@ struct VariantCounters {
   std::atomic<int64_t> min_seq_kv;  // of folded variants, where shapes differ; else 0
   std::atomic<int64_t> max_seq_kv;
   std::atomic<uint64_t> mask_contents;  // bit per MaskContent seen: masks are read at the 1st, 2nd, 4th, 8th ... call
-  // CUDA. Launches are counted while kernels are watched, replays whenever a graph that holds calls of this variant is launched.
+  // CUDA. Launches are counted while kernels are watched, replays whenever a graph that holds calls of this variant is
+  // launched.
   std::atomic<uint64_t> kernel_launches;   // attributed to this variant
   std::atomic<uint64_t> kernel_instances;  // calls that were watched from their start to their end
   std::atomic<uint64_t> replayed_calls;    // run again by graph launches, beside `calls`
@@ -85,7 +86,7 @@ struct VariantCounters {
 };
 static_assert(sizeof(VariantCounters) == 128);
 
-struct Event {  // one attention call, for the post-mortem
+struct Event {                     // one attention call, for the post-mortem
   std::atomic<uint64_t> sequence;  // index + 1 of this event in the whole run; written last
   uint64_t end_ns;                 // monotonic, since start
   uint32_t slot;
@@ -107,20 +108,20 @@ static_assert(kLogOffset % 8 == 0);
 
 // ---- definition log -------------------------------------------------------------------------------------------------------
 enum class RecordKind : uint16_t {
-  kString = 1,  // id; payload: bytes
-  kFrame,       // id; FrameDef
-  kPath,        // id; PathDef then PathDef::frames u32 frame ids, innermost first
-  kModule,      // id; ModuleDef
-  kVariant,     // id = slot; VariantDef
-  kLayer,       // id = slot; LayerDef: one layer of the model that this variant was seen in
-  kGate,        // id = slot; GateDef
-  kEnvironment, // EnvironmentDef; the newest of a key wins
-  kThread,      // id; ThreadDef
-  kNote,        // NoteDef: something that could not be seen, or a collector that switched itself off
-  kKernel,      // id = slot; KernelDef: one of the kernels that a watched call launched; all of a call have one `list`
-  kIncident,    // id = slot, whose counters are the incident's; IncidentDef
-  kIncidentGate, // id = slot of an incident; GateDef
-  kFact,        // id = slot of a variant; FactDef
+  kString = 1,    // id; payload: bytes
+  kFrame,         // id; FrameDef
+  kPath,          // id; PathDef then PathDef::frames u32 frame ids, innermost first
+  kModule,        // id; ModuleDef
+  kVariant,       // id = slot; VariantDef
+  kLayer,         // id = slot; LayerDef: one layer of the model that this variant was seen in
+  kGate,          // id = slot; GateDef
+  kEnvironment,   // EnvironmentDef; the newest of a key wins
+  kThread,        // id; ThreadDef
+  kNote,          // NoteDef: something that could not be seen, or a collector that switched itself off
+  kKernel,        // id = slot; KernelDef: one of the kernels that a watched call launched; all of a call have one `list`
+  kIncident,      // id = slot, whose counters are the incident's; IncidentDef
+  kIncidentGate,  // id = slot of an incident; GateDef
+  kFact,          // id = slot of a variant; FactDef
 };
 
 struct RecordHeader {
@@ -162,22 +163,23 @@ enum class TriState : int8_t { kUnknown = -1, kNo = 0, kYes = 1 };
 // "no selection" and "not readable" differ: see selection_state.
 enum class SelectionState : uint8_t { kNotAttention = 0, kUnset = 1, kSet = 2 };
 struct ModuleDef {
-  StringId class_name;     // LlamaAttention
-  StringId class_module;   // transformers.models.llama.modeling_llama
-  StringId config_class;   // LlamaConfig, 0 where the module has no config
-  StringId selection;      // config._attn_implementation as this module sees it
-  StringId function;       // module:qualname of the attention function in the call path, where one was found
+  StringId class_name;    // LlamaAttention
+  StringId class_module;  // transformers.models.llama.modeling_llama
+  StringId config_class;  // LlamaConfig, 0 where the module has no config
+  StringId selection;     // config._attn_implementation as this module sees it
+  StringId function;      // module:qualname of the attention function in the call path, where one was found
   SelectionState selection_state;
   TriState is_causal;  // module.is_causal
   TriState training;
   uint8_t reserved;
   StringId output_attentions;  // where it was asked for ("config", "argument"), else 0
   StringId model_class;        // outermost module of the call path, 0 if none
-  StringId attention_mask;     // type of the attention_mask the attention function was given ("None", "Tensor", "BlockMask"), 0 unknown
-  StringId model_selection;    // config._attn_implementation of the outermost module of the call path that has such a config
-  StringId no_sdpa_class;      // class of the innermost PreTrainedModel around it, where its _supports_sdpa is False
-  StringId requested;          // implementation asked for this part when the model was made, as far as that was seen
-  StringId requested_by;       // "name" (one for the whole model), "dict" (one a part), 0 where no request was seen
+  StringId
+      attention_mask;  // type of the attention_mask the attention function was given ("None", "Tensor", "BlockMask"), 0 unknown
+  StringId model_selection;  // config._attn_implementation of the outermost module of the call path that has such a config
+  StringId no_sdpa_class;    // class of the innermost PreTrainedModel around it, where its _supports_sdpa is False
+  StringId requested;        // implementation asked for this part when the model was made, as far as that was seen
+  StringId requested_by;     // "name" (one for the whole model), "dict" (one a part), 0 where no request was seen
 };
 
 struct TensorDef {
@@ -194,8 +196,8 @@ struct TensorDef {
 };
 
 enum VariantFlags : uint32_t {
-  kCausal = 1,         // is_causal=True reached the operator
-  kGqa = 2,            // enable_gqa, or fewer K/V heads than Q heads
+  kCausal = 1,  // is_causal=True reached the operator
+  kGqa = 2,     // enable_gqa, or fewer K/V heads than Q heads
   kScaleGiven = 4,
   kGradMode = 8,       // autograd recorded the call
   kShapesFolded = 16,  // many shapes counted as one: sizes are of the first
@@ -204,16 +206,16 @@ enum VariantFlags : uint32_t {
   kInference = 128,    // torch.inference_mode
   kDeterministic = 256,
   kAutocast = 512,
-  kMaskAdded = 1024,   // hand-written: a bool mask was added to the scores, which hides nothing
+  kMaskAdded = 1024,  // hand-written: a bool mask was added to the scores, which hides nothing
 };
 
 struct VariantDef {
-  uint32_t path;           // kPath id, 0 none
-  uint32_t module;         // kModule id, 0 none
-  uint32_t thread;         // kThread id of the first call
-  uint32_t forward_slot;   // backward: slot of its forward + 1; else 0
-  StringId op;             // aten::scaled_dot_product_attention, FlexAttentionAutogradOp, "eager", ...
-  StringId kernel_op;      // the operator or autograd node that computed it
+  uint32_t path;          // kPath id, 0 none
+  uint32_t module;        // kModule id, 0 none
+  uint32_t thread;        // kThread id of the first call
+  uint32_t forward_slot;  // backward: slot of its forward + 1; else 0
+  StringId op;            // aten::scaled_dot_product_attention, FlexAttentionAutogradOp, "eager", ...
+  StringId kernel_op;     // the operator or autograd node that computed it
   StringId no_path_reason;
   uint32_t flags;
   Phase phase;
@@ -229,8 +231,8 @@ struct VariantDef {
 };
 
 struct LayerDef {
-  int32_t layer;   // layer_idx of the module, or -1
-  StringId name;   // reserved for the module's qualified name, 0 unknown
+  int32_t layer;  // layer_idx of the module, or -1
+  StringId name;  // reserved for the module's qualified name, 0 unknown
 };
 
 struct GateDef {
@@ -261,23 +263,24 @@ struct FactDef {
   StringId value;
 };
 
-// Something that happened and was no attention call: an exception, an operator that failed, a mask that was made on the full grid.
+// Something that happened and was no attention call: an exception, an operator that failed, a mask that was made on the full
+// grid.
 struct IncidentDef {
   IncidentKind kind;
   uint8_t reserved[3];
-  int32_t layer;           // -1 unknown
-  uint32_t path;           // kPath id, 0 none
-  uint32_t module;         // kModule id, 0 none
-  uint32_t thread;         // kThread id
-  uint32_t leads_to;       // slot + 1 of the exception that this one led to; 0 none
-  StringId type;           // class of an exception, module.qualname
+  int32_t layer;      // -1 unknown
+  uint32_t path;      // kPath id, 0 none
+  uint32_t module;    // kModule id, 0 none
+  uint32_t thread;    // kThread id
+  uint32_t leads_to;  // slot + 1 of the exception that this one led to; 0 none
+  StringId type;      // class of an exception, module.qualname
   StringId message;
-  StringId op;             // operator that failed
+  StringId op;  // operator that failed
   StringId no_path_reason;
-  uint32_t flags;          // VariantFlags
-  uint32_t create_path;    // double backward: kPath id of the first backward, which made the graph of the second
+  uint32_t flags;        // VariantFlags
+  uint32_t create_path;  // double backward: kPath id of the first backward, which made the graph of the second
   double dropout_p;
-  uint64_t bytes;          // of the full grid
+  uint64_t bytes;  // of the full grid
   TensorDef q, k, v, mask;
 };
 

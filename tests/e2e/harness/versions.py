@@ -11,7 +11,7 @@ _OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "<": oper
 @functools.lru_cache
 def installed(python):
     code = ("import importlib.metadata as m, json; "
-            "print(json.dumps({d.metadata['Name'].lower(): d.version for d in m.distributions() if d.metadata['Name']}))")
+            "print(json.dumps({d.metadata['Name'].lower(): d.version for d in reversed(list(m.distributions())) if d.metadata['Name']}))")
     return json.loads(subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 

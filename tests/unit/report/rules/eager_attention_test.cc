@@ -55,10 +55,10 @@ TEST_CASE("Transformers: eager selected, maps asked for, selection ignored", "[e
     CHECK_THAT(finding.why(), Contains("set in the config"));
     CHECK(Codes(finding) == "config.output_attentions = False\n");
   }
-  SECTION("a selection that did not run") {
-    program.Add(call + LlamaModule("sdpa", "Tensor", "function: 'vendor.attention:attention_forward'"), kShape, kShape, kShape);
+  SECTION("a selection of the user's own that writes attention out") {
+    program.Add(call + LlamaModule("mine", "Tensor", "function: 'vendor.attention:attention_forward'"), kShape, kShape, kShape);
     CHECK_THAT(Single(&program).why(),
-               Contains("\"sdpa\" is selected, and vendor.attention:attention_forward wrote attention out"));
+               Contains("\"mine\" is selected, and vendor.attention:attention_forward wrote attention out"));
   }
 }
 
@@ -112,7 +112,8 @@ TEST_CASE("need_weights=False runs flash, an unselected layer is backend-unset, 
       "operator: 'aten::scaled_dot_product_attention' backend: 'flash' path: 'fused' count: 1 call_path: 2 causal: true " +
           LlamaModule("sdpa", "None", "output_attentions: 'config'"),
       kShape, kShape, kShape);
-  CHECK(program.Findings().empty());
+  REQUIRE(program.Findings().size() == 1);
+  CHECK(program.Findings()[0].rule() == "backend-not-as-asked");
   program.Add(std::string(kEager) + "call_path: 3 mask_kind: 'float' " + LlamaModule("", "Tensor"), kShape, kShape, kShape);
   CHECK(program.Findings("eager-attention").empty());
   CHECK(program.Findings("backend-unset").size() == 1);

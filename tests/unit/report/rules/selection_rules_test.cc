@@ -5,13 +5,17 @@
 namespace attntrace::testing {
 namespace {
 
-constexpr char kEager[] = "operator: 'hand-written' backend: 'eager' path: 'dense' count: 2 score_bytes: 262144 call_path: 3 mask_kind: 'float' ";
-constexpr char kSdpa[] = "operator: 'aten::scaled_dot_product_attention' backend: 'flash' path: 'fused' count: 2 causal: true call_path: 2 ";
-constexpr char kFlexDense[] = "operator: 'FlexAttentionAutogradOp' backend: 'flex-dense' path: 'dense' count: 2 score_bytes: 1000 call_path: 7 ";
+constexpr char kEager[] =
+    "operator: 'hand-written' backend: 'eager' path: 'dense' count: 2 score_bytes: 262144 call_path: 3 mask_kind: 'float' ";
+constexpr char kSdpa[] =
+    "operator: 'aten::scaled_dot_product_attention' backend: 'flash' path: 'fused' count: 2 causal: true call_path: 2 ";
+constexpr char kFlexDense[] =
+    "operator: 'FlexAttentionAutogradOp' backend: 'flex-dense' path: 'dense' count: 2 score_bytes: 1000 call_path: 7 ";
 
 std::string Part(const std::string& config, const std::string& selection, const std::string& more = "") {
-  return "module { class_name: 'X' class_module: 'transformers.models.x' model_class: 'LlavaModel' model_selection: 'sdpa' config_class: '" + config +
-         "' selection_state: 'set' selection: '" + selection + "' " + more + " } ";
+  return "module { class_name: 'X' class_module: 'transformers.models.x' model_class: 'LlavaModel' model_selection: 'sdpa' "
+         "config_class: '" +
+         config + "' selection_state: 'set' selection: '" + selection + "' " + more + " } ";
 }
 
 TEST_CASE("sdpa is selected, and the class writes attention by hand: one finding", "[backend-not-as-asked][fires]") {
@@ -71,7 +75,8 @@ TEST_CASE("two towers as asked for, or the same", "[submodel-backend-differs][si
 
 TEST_CASE("a fused forward with a dense backward", "[backward-dense][fires]") {
   Program program;
-  const Variant forward = program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 3 peak_bytes: 10 call_path: 8");
+  const Variant forward =
+      program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 3 peak_bytes: 10 call_path: 8");
   Variant& backward = program.AddBackward(forward, 3, 5000);
   backward.set_path("dense");
   backward.set_kernel_operator("FlexAttentionAutogradOpBackward");
@@ -83,7 +88,8 @@ TEST_CASE("a fused forward with a dense backward", "[backward-dense][fires]") {
 
 TEST_CASE("both fused, or both dense", "[backward-dense][silent]") {
   Program program;
-  program.AddBackward(Variant(program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 3 call_path: 8")), 3, 50);
+  program.AddBackward(
+      Variant(program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 3 call_path: 8")), 3, 50);
   program.AddBackward(Variant(program.Add(kEager + LlamaModule("eager", "Tensor"))), 3, 50);
   CHECK(program.Findings("backward-dense").empty());
 }
@@ -91,8 +97,9 @@ TEST_CASE("both fused, or both dense", "[backward-dense][silent]") {
 TEST_CASE("a compiled flex_attention that hit the limit", "[flex-fell-back][fires]") {
   Program program;
   program.Add("operator: 'flex_attention' backend: 'flex-cpp' path: 'fused' count: 2 call_path: 10");
-  program.Add(std::string(kFlexDense) + "facts { key: 'dynamo.recompiles' value: '3' } facts { key: 'dynamo.guard' value: 'size mismatch' } "
-                                        "facts { key: 'dynamo.recompiled' value: 'flex_attention' }");
+  program.Add(std::string(kFlexDense) +
+              "facts { key: 'dynamo.recompiles' value: '3' } facts { key: 'dynamo.guard' value: 'size mismatch' } "
+              "facts { key: 'dynamo.recompiled' value: 'flex_attention' }");
   const std::vector<Finding> findings = program.Findings();
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].rule() == "flex-fell-back");
@@ -110,9 +117,10 @@ TEST_CASE("dense for other reasons", "[flex-fell-back][silent]") {
 }
 
 TEST_CASE("switches that keep flex_attention from being fused have their own words", "[flex-dense][fires]") {
-  for (const auto& [facts, words] : {std::pair("facts { key: 'dynamo.stance' value: 'force_eager' }", "set_stance"),
-                                     std::pair("facts { key: 'flex.debug' value: 'on' }", "debug switch"),
-                                     std::pair("facts { key: 'dynamo.disable' value: 'config' }", "switched off for the process")}) {
+  for (const auto& [facts, words] :
+       {std::pair("facts { key: 'dynamo.stance' value: 'force_eager' }", "set_stance"),
+        std::pair("facts { key: 'flex.debug' value: 'on' }", "debug switch"),
+        std::pair("facts { key: 'dynamo.disable' value: 'config' }", "switched off for the process")}) {
     Program program;
     program.Add(std::string(kFlexDense) + facts);
     const std::vector<Finding> findings = program.Findings();
