@@ -13,7 +13,8 @@ ON = {"ATTNTRACE_OPTIONS": ""}
 
 
 def reference_folder(script):
-    return next(script.attntrace.parent.glob("lib/attntrace/torch-*/attntrace-reference")).parent
+    version = subprocess.check_output([script.python, "-c", "import torch; print(torch.__version__.split('+')[0])"], text=True).strip()
+    return next(script.attntrace.parent.glob(f"lib/attntrace/torch-{version}*/attntrace-reference")).parent
 
 
 def stored(variant):
@@ -47,6 +48,17 @@ def check_matrix(script):
 def check_fused(script):
     done = trace.run(script.attntrace, [script.python, PROGRAMS / "checkpointing.py"], script.work / "fused", [], ON)
     script.expect(not done.report["reference_runs"] and not done.report["findings"], "a fused program gets none")
+
+
+def check_flex(script):
+    """flex_attention is run, dense and compiled, by the program's own Python."""
+    done = trace.run(script.attntrace, [script.python, PROGRAMS / "flex_plain.py"], script.work / "flex", ["--reference-budget=0"], ON)
+    runs = {run["path"]: run for run in done.report["reference_runs"]}
+    script.expect(runs.get("flex-dense", {}).get("status") == "ok", f"dense: {runs.get('flex-dense')}")
+    script.expect(runs.get("flex-compiled", {}).get("status") == "ok", f"compiled: {runs.get('flex-compiled')}")
+    for one in done.report["findings"]:
+        proven = [advice for advice in one["advice"] if advice["proof"] == "proven"]
+        script.expect(int(one["fused_peak_bytes"]) > 0 and proven, f"{one['rule']}: fused twin, and torch.compile is proven")
 
 
 def check_later(script):
@@ -91,6 +103,7 @@ def main():
     script = Script(__doc__, "reference")
     check_matrix(script)
     check_fused(script)
+    check_flex(script)
     check_later(script)
     check_failures(script)
     return script.end()
