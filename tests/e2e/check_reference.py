@@ -27,7 +27,7 @@ def check_matrix(script):
     by_id = {variant["id"]: variant for variant in done.report["variants"]}
     findings = [(one, by_id[one["variants"][0]]) for one in done.report["findings"]]
     math = [one for one, variant in findings if one["rule"] == "sdpa-math" and stored(variant)]
-    script.expect(len(math) >= 5, f"{len(math)} calls ran math")
+    script.expect(len(math) >= 4, f"{len(math)} calls ran math")
     for one in math:
         name = one["gates"][0]["text"][:40] if one["gates"] else one["ran"]
         script.expect(0 < int(one["fused_peak_bytes"]) < int(one["observed_peak_bytes"]), f"fused twin: {name}")
@@ -90,7 +90,7 @@ def check_failures(script):
         (folder / "attntrace-reference").write_text(text)
         (folder / "attntrace-reference").chmod(0o755)
         (agents / "libattntrace_preload.so").symlink_to(real.parent / "libattntrace_preload.so")
-        done = trace.run(script.attntrace, [script.python, PROGRAMS / "attention_dropout.py"], script.work / name,
+        done = trace.run(script.attntrace, [script.python, PROGRAMS / "hand_written.py"], script.work / name,
                          ["--reference-budget=3"], {**ON, "ATTNTRACE_AGENT_DIR": str(agents)})
         runs = done.report["reference_runs"] if done.report else []
         script.expect(done.returncode == 0 and runs, f"{name}: exit {done.returncode}, {len(runs)} runs")
