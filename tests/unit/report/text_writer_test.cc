@@ -124,7 +124,10 @@ TEST_CASE("recompute, masks, two backends at one place, several processes, blind
       builder.Variant(masked, 2, 3 << 20);
       static_cast<void>(forward);
     }
-    if (pid == 12) builder.header().state = spool::State::kActive;
+    if (pid == 12) {
+      builder.header().state = spool::State::kActive;
+      builder.Count(Counter::kOpenCalls, 1);
+    }
     if (pid != 14)
       builder.Note("declined", "a collector switched itself off after an error of its own that is told at some length here");
     paths.push_back(builder.Write(folder, std::to_string(pid)));
