@@ -100,6 +100,9 @@ Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operato
     case Role::kSum:
       if (BeginBlockMask(state, event)) return ContextOf(Context::kBlockMask);
       return !state->call.open && state->lineage.active() ? ContextFor(BeginStep(state, event)) : nullptr;
+    case Role::kBarrier:
+      if (state->lineage.active() && !state->call.open) state->lineage.OnBarrier(&state->memory);
+      return nullptr;
     default:
       return nullptr;
   }

@@ -161,6 +161,7 @@ StepEnd BeginStep(ThreadState* state, const at::RecordFunction& event) {
     int candidate = -1;
     const Stage stage = FindInput(lineage, inputs[i], &candidate);
     if (stage == Stage::kNone) continue;
+    if (!lineage.Step(candidate, &state->memory)) return end;
     if (stage == Stage::kScores) NoteMask(&lineage.candidate(candidate), inputs, lineage, event.name());
     end.action = EndAction::kRestoreWatch;
     end.former = lineage.Descend(candidate, stage);

@@ -35,6 +35,19 @@ Lineage::Watch Lineage::Descend(int candidate, Stage stage) noexcept {
   return former;
 }
 
+bool Lineage::Step(int candidate, ThreadMemory* memory) noexcept {
+  if (++candidates_[candidate].steps <= kMaxSteps) return true;
+  Drop(candidate, memory);
+  return false;
+}
+
+void Lineage::OnBarrier(ThreadMemory* memory) noexcept {
+  for (int i = 0; i < kCandidates; ++i) {
+    Candidate& candidate = candidates_[i];
+    if (candidate.live && !candidate.softmax_seen && ++candidate.barriers > kMaxBarriers) Drop(i, memory);
+  }
+}
+
 void Lineage::Promote(const void* data) noexcept {
   for (Block& block : block_) {
     if (block.data == data) block.stage = Stage::kWeights;
@@ -57,7 +70,8 @@ void Lineage::OnAllocate(const void* data, int64_t bytes, int space) noexcept {
   if (watch_.candidate < 0) return;
   const Candidate& from = candidates_[watch_.candidate];
   // At least two bytes an element: smaller blocks are reductions, and bool masks carry no scores.
-  if (!from.live || from.space != space || bytes < from.score_elements * 2) return;
+  // And at most eight, with some room for what is put beside the scores: larger ones are products with something else.
+  if (!from.live || from.space != space || bytes < from.score_elements * 2 || bytes > from.score_elements * 10 + 4096) return;
   Block& at = block_[next_block_];
   next_block_ = (next_block_ + 1) % kBlocks;
   if (at.data == nullptr) ++blocks_;

@@ -29,6 +29,8 @@ struct Candidate {
   uint64_t start_ns = 0;
   int64_t first_sequence = -1;             // autograd sequence number before QK^T
   uint64_t born = 0;                       // product counter: the oldest gives way
+  int steps = 0;     // taken from it, and barriers passed since it began: see Step and OnBarrier
+  int barriers = 0;
   spool::TensorDef q{}, k{}, v{}, mask{};  // q and k as the batched product sees them: (batch x heads, rows, width)
   int64_t score_elements = 0;
   int64_t rows = 0, columns = 0;  // Sq, Sk
@@ -45,6 +47,10 @@ class Lineage {
  public:
   static constexpr int kCandidates = 4;
   static constexpr int kBlocks = 24;
+  // Between QK^T and PV there are a few steps. A product that leads on for longer is none of an attention (rotary embeddings are made
+  // by one, and used in every layer).
+  static constexpr int kMaxSteps = 24;
+  static constexpr int kMaxBarriers = 8;
 
   bool active() const noexcept { return blocks_ != 0; }
 
@@ -64,6 +70,11 @@ class Lineage {
   Watch Descend(int candidate, Stage stage) noexcept;
   int watched() const noexcept { return watch_.candidate; }
   void Restore(Watch former) noexcept { watch_ = former; }
+
+  // One more step from a candidate: false where it has gone on for too long, and is dropped.
+  bool Step(int candidate, ThreadMemory* memory) noexcept;
+  // A linear layer or the like runs: what has seen too many of them without a softmax is dropped.
+  void OnBarrier(ThreadMemory* memory) noexcept;
 
   // The input of an in-place softmax turns from scores into weights.
   void Promote(const void* data) noexcept;

@@ -43,9 +43,9 @@ void JudgeRaised(const Report& report, const Incident& incident, Finding* findin
 // A bool mask added to the scores adds 1 where it should hide nothing and 0 where it should hide: no error, no mask.
 bool AddsBool(const Variant& variant) { return variant.mask_added() && variant.phase() != "backward"; }
 
-// A tensor where flex_attention takes a BlockMask, or a BlockMask that never reached flex_attention.
+// A tensor where flex_attention takes a BlockMask, or a BlockMask that never reached it. What a compiled one was given is not seen.
 bool LosesBlockMask(const Variant& variant) {
-  return variant.phase() != "backward" && absl::StartsWith(variant.backend(), "flex-") && variant.mask_kind() == "none" &&
+  return variant.phase() != "backward" && variant.backend() == "flex-dense" && variant.mask_kind() == "none" &&
          (variant.module().attention_mask() == "Tensor" || variant.module().attention_mask() == "BlockMask") &&
          variant.facts().count("flex.score_mod") == 0;
 }
