@@ -137,7 +137,7 @@ TEST_CASE("a bool mask that was added, and a mask that flex_attention never got"
         {1, 4, 32, 16}, {1, 4, 32, 16}, {1, 4, 32, 16});
   }
   SECTION("lost") {
-    program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 1 call_path: 8 " +
+    program.Add("operator: 'flex_attention' backend: 'flex-dense' path: 'dense' count: 1 call_path: 8 " +
                 LlamaModule("my_flex", "Tensor", "function: 'vendor.attention:attention_forward'"));
   }
   const std::vector<Finding> findings = program.Findings("mask-backend-mismatch");
@@ -152,6 +152,9 @@ TEST_CASE("masks in their own place", "[mask-backend-mismatch][silent]") {
   program.Add("operator: 'hand-written' backend: 'eager' path: 'dense' count: 1 mask_kind: 'float' call_path: 3 " +
               LlamaModule("eager", "Tensor"));
   program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 1 mask_kind: 'block-mask' call_path: 8 " +
+              LlamaModule("my_flex", "BlockMask"));
+  // What a compiled region was given is not seen.
+  program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 1 call_path: 8 " +
               LlamaModule("my_flex", "BlockMask"));
   program.Add(
       "operator: 'flex_attention' backend: 'flex-dense' path: 'dense' count: 1 facts { key: 'flex.score_mod' value: 'm:bias' } "
