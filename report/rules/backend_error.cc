@@ -69,15 +69,29 @@ void JudgeRefused(const Report& report, const Failure& failure, Finding* finding
   AddAdvice(finding, "or allow math, which takes everything and stores the scores", "sdpa_kernel([..., SDPBackend.MATH])");
 }
 
+// The name that was asked for: of the layer, or of a whole model, as Transformers' words quote it.
+std::string AskedName(const Incident& incident) {
+  constexpr char kQuoted[] = "attn_implementation=\"";
+  const std::string& message = incident.message();
+  const size_t start = message.find(kQuoted);
+  if (start == std::string::npos) return incident.module().selection().empty() ? message : incident.module().selection();
+  const std::string rest = message.substr(start + sizeof(kQuoted) - 1);
+  return rest.substr(0, rest.find('"'));
+}
+
+void JudgeUnsupported(const Report& report, const Incident& incident, Finding* finding) {
+  finding->set_title("the model's class does not support the selected attention implementation");
+  finding->set_why(absl::StrCat("Transformers refused to make the model: ", InWords(incident)));
+  AddRegistered(report, MaskOf(incident), finding);
+  AddAdvice(finding, "ask for none: Transformers selects sdpa where the class supports it, and eager where it does not");
+}
+
 void JudgeUnknownName(const Report& report, const Incident& incident, Finding* finding) {
-  const std::string& selection = incident.module().selection();
   const PassedMask mask = MaskOf(incident);
   finding->set_title("the selected attention implementation is not registered");
-  finding->set_why(absl::StrCat(LayerOf(report, incident), " asks for \"", selection.empty() ? incident.message() : selection,
-                                "\", which ALL_ATTENTION_FUNCTIONS does not have."));
+  finding->set_why(absl::StrCat(LayerOf(report, incident), " asks for \"", AskedName(incident), "\", which ALL_ATTENTION_FUNCTIONS does not have."));
   AddRegistered(report, mask, finding);
-  AddAdvice(finding, "select one that is registered, or register this one before the first call",
-            absl::StrCat("config._attn_implementation = \"", BestFor(report, mask), "\""));
+  AdviseSelection(report, mask, "select one that is registered, or register this one before the first call", finding);
 }
 
 void JudgeFlex(const Incident& incident, Finding* finding) {
@@ -122,6 +136,9 @@ void CheckBackendError(const Report& report, std::vector<Finding>* findings) {
         break;
       case Fault::kUnknownName:
         JudgeUnknownName(report, failure.first(), &finding);
+        break;
+      case Fault::kUnsupported:
+        JudgeUnsupported(report, failure.first(), &finding);
         break;
       case Fault::kNoFlexBackward:
         JudgeFlex(failure.first(), &finding);

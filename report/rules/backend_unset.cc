@@ -28,11 +28,10 @@ void Judge(const Report& report, const Variant& variant, Finding* finding) {
       wrong ? ", which ignores is_causal, and built no mask: the result is wrong as well (causal-mask-lost)." : "."));
   if (wrong) finding->set_severity("error");
 
-  const std::string choice = BestFor(report, MaskOf(variant));
   std::string text = "select an implementation on the config before the layers are built";
   if (mask == "BlockMask") absl::StrAppend(&text, "; only a flex implementation takes the BlockMask that was passed");
   if (mask == "None" && module.is_causal() == "yes") absl::StrAppend(&text, "; sdpa applies the causal mask by itself");
-  AddAdvice(finding, text, absl::StrCat("config._attn_implementation = \"", choice, "\""));
+  AdviseSelection(report, MaskOf(variant), text, finding);
   AddAdvice(finding, "build the layers inside a PreTrainedModel, whose constructor selects one");
 }
 
@@ -54,7 +53,7 @@ void JudgeRaised(const Report& report, const Incident& incident, Finding* findin
                                 InWords(incident), "."));
   std::string text = "select an implementation on the config before the layers are built";
   if (mask.type == "BlockMask") absl::StrAppend(&text, "; only a flex implementation takes the BlockMask that was passed");
-  AddAdvice(finding, text, absl::StrCat("config._attn_implementation = \"", BestFor(report, mask), "\""));
+  AdviseSelection(report, mask, text, finding);
   AddAdvice(finding, "build the layers inside a PreTrainedModel, whose constructor selects one");
 }
 

@@ -94,6 +94,13 @@ Fault FaultOf(const Report& report, const Incident& incident) {
                : Fault::kNone;
   if (incident.kind() == "block-mask" || IsOutOfMemory(incident)) return Fault::kNone;
   if (absl::StrContains(message, "is not a valid attention implementation")) return Fault::kUnknownName;
+  if (Is(incident, "ValueError") && LooksUpSelection(report, incident)) {  // where a model is made
+    if (absl::StartsWith(message, "Specified `attn_implementation=")) return Fault::kUnknownName;
+    if (absl::StrContains(message, "does not support an attention implementation through") ||
+        absl::StrContains(message, "does not support Flash Attention")) {
+      return Fault::kUnsupported;
+    }
+  }
   if (Is(incident, "KeyError") && LooksUpSelection(report, incident)) {
     if (message == "None") return Fault::kUnset;
     if (!message.empty() && message == incident.module().selection()) return Fault::kUnknownName;

@@ -12,6 +12,7 @@ enum class Fault {
   kNone,            // not attention's
   kUnset,           // KeyError: None, where the selection is looked up
   kUnknownName,     // a name that is not registered
+  kUnsupported,     // a name that the model's class refuses
   kMask,            // a mask of a type that the function does not take
   kRefused,         // no kernel for these inputs, or none that is allowed
   kNoFlexBackward,  // flex_attention on a CPU with gradients

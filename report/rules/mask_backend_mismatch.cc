@@ -16,14 +16,6 @@ std::string Function(const Module& module) {
   return module.selection().empty() ? "the function that ran" : absl::StrCat("\"", module.selection(), "\"");
 }
 
-void AdviseSelection(const Report& report, const PassedMask& mask, Finding* finding) {
-  AddRegistered(report, mask, finding);
-  const std::string best = BestFor(report, mask);
-  AddAdvice(finding,
-            absl::StrCat("select an implementation that takes ", mask.type == "BlockMask" ? "a BlockMask" : "this mask"),
-            absl::StrCat("config._attn_implementation = \"", best, "\""));
-}
-
 void JudgeRaised(const Report& report, const Incident& incident, Finding* finding) {
   const PassedMask mask = MaskOf(incident);
   const Module& module = incident.module();
@@ -37,7 +29,10 @@ void JudgeRaised(const Report& report, const Incident& incident, Finding* findin
                                 InWords(incident), "."));
   AddText(finding, "mask passed", mask.type);
   if (!module.selection().empty()) AddText(finding, "selected", module.selection());
-  AdviseSelection(report, mask, finding);
+  AddRegistered(report, mask, finding);
+  AdviseSelection(report, mask,
+                  absl::StrCat("select an implementation that takes ", mask.type == "BlockMask" ? "a BlockMask" : "this mask"),
+                  finding);
 }
 
 // A bool mask added to the scores adds 1 where it should hide nothing and 0 where it should hide: no error, no mask.

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "report/rules/support.h"
 
 namespace attntrace::rules {
@@ -19,6 +22,14 @@ bool Takes(absl::string_view name, const PassedMask& mask) {
     return name == "sdpa" || IsFlash(name);  // both apply is_causal by themselves; flex would see both ways
   if (mask.rank == 2) return name == "sdpa" || IsFlash(name);
   return name == "sdpa";
+}
+
+// The flex_attention of Transformers adds its mask to the scores before 4.50.
+bool AddsItsMask(const Report& report, absl::string_view name) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(report.environment().transformers(), '.');
+  int major = 0, minor = 0;
+  return name == "flex_attention" && parts.size() > 1 && absl::SimpleAtoi(parts[0], &major) && absl::SimpleAtoi(parts[1], &minor) &&
+         (major < 4 || (major == 4 && minor < 50));
 }
 
 }  // namespace
@@ -42,16 +53,31 @@ std::vector<std::string> Registered(const Report& report) {
 
 std::vector<std::string> RegisteredTaking(const Report& report, const PassedMask& mask) {
   std::vector<std::string> names = Registered(report);
-  names.erase(std::remove_if(names.begin(), names.end(), [&](const std::string& name) { return !Takes(name, mask); }),
-              names.end());
+  const auto rejects = [&](const std::string& name) {
+    return !Takes(name, mask) || (mask.type == "BlockMask" && AddsItsMask(report, name));
+  };
+  names.erase(std::remove_if(names.begin(), names.end(), rejects), names.end());
   return names;
 }
 
 std::string BestFor(const Report& report, const PassedMask& mask) {
   const std::string usual = mask.type == "BlockMask" ? "flex_attention" : "sdpa";
   const std::vector<std::string> names = RegisteredTaking(report, mask);
-  if (names.empty() || std::find(names.begin(), names.end(), usual) != names.end()) return usual;
+  if (names.empty()) return AddsItsMask(report, usual) ? "" : usual;
+  if (std::find(names.begin(), names.end(), usual) != names.end()) return usual;
   return names.front();
+}
+
+void AdviseSelection(const Report& report, const PassedMask& mask, absl::string_view text, Finding* finding) {
+  const std::string best = BestFor(report, mask);
+  if (!best.empty()) return AddAdvice(finding, text, absl::StrCat("config._attn_implementation = \"", best, "\""));
+  AddAdvice(finding,
+            absl::StrCat("Transformers ", report.environment().transformers(),
+                         " has no implementation that takes a BlockMask (4.50 and later do): register one that calls "
+                         "flex_attention, and select it"),
+            "ALL_ATTENTION_FUNCTIONS[\"block_mask\"] = attention_forward");
+  AddAdvice(finding, "or pass a tensor that is added to the scores, and select one that takes it",
+            "config._attn_implementation = \"sdpa\"");
 }
 
 void AddRegistered(const Report& report, const PassedMask& mask, Finding* finding) {

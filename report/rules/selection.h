@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "report/report.pb.h"
 
 namespace attntrace::rules {
@@ -24,8 +25,11 @@ PassedMask MaskOf(const Incident& incident);
 std::vector<std::string> Registered(const Report& report);
 std::vector<std::string> RegisteredTaking(const Report& report, const PassedMask& mask);
 
-// The one to advise; what every Transformers registers where nothing is known of this one.
+// The one to advise; what every Transformers registers where nothing is known of this one, and "" where none takes this mask.
 std::string BestFor(const Report& report, const PassedMask& mask);
+
+// Advice to select that one, in the words of `text`; to register one of one's own where none takes this mask.
+void AdviseSelection(const Report& report, const PassedMask& mask, absl::string_view text, Finding* finding);
 
 // Evidence "registered" and "registered, taking this mask"; nothing where Transformers was not loaded.
 void AddRegistered(const Report& report, const PassedMask& mask, Finding* finding);

@@ -22,13 +22,15 @@ std::string Words(const std::set<std::string>& words) {
   return words.empty() ? "-" : JoinWords(std::vector<std::string>(words.begin(), words.end()));
 }
 
-// Parts of one model, by the class of their configuration.
+// Parts of one model, by the class of their configuration. Models of one class are told apart by their own selection: a program
+// that compares implementations has one after the other.
 std::map<std::string, std::map<std::string, Part>> Models(const Report& report) {
   std::map<std::string, std::map<std::string, Part>> models;
   for (const Variant& variant : report.variants()) {
     const Module& module = variant.module();
     if (variant.phase() == "backward" || module.selection_state() != "set" || module.model_class().empty()) continue;
-    Part& part = models[absl::StrCat(variant.process(), "\n", module.model_class())][module.config_class()];
+    const std::string model = absl::StrCat(variant.process(), "\n", module.model_class(), "\n", module.model_selection());
+    Part& part = models[model][module.config_class()];
     part.variants.push_back(&variant);
     part.selected.insert(module.selection());
     part.ran.insert(variant.backend());

@@ -79,6 +79,30 @@ TEST_CASE("the mask that was passed decides which implementation is advised", "[
   CHECK(Codes(findings[0]) == code);
 }
 
+TEST_CASE("Transformers before 4.50: its flex_attention takes no BlockMask, another may", "[backend-unset][fires]") {
+  Program program;
+  program.Merge(kRegistered);
+  program.Merge("environment { transformers: '4.48.3' }");
+  program.Add(kEager + LlamaModule("", "BlockMask", kFunction), kShape, kShape, kShape);
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(EvidenceText(findings[0], "registered, taking this mask") == "simple_flex_attention");
+  CHECK(Codes(findings[0]) == "config._attn_implementation = \"simple_flex_attention\"\n");
+}
+
+TEST_CASE("no implementation that takes the BlockMask: one is to be registered", "[backend-unset][fires]") {
+  Program program;
+  program.Merge("environment { transformers: '4.49.0' registered_attention { name: 'flex_attention' } "
+                "registered_attention { name: 'sdpa' } }");
+  program.Add(kEager + LlamaModule("", "BlockMask", kFunction), kShape, kShape, kShape);
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(EvidenceText(findings[0], "registered, taking this mask") == "none");
+  CHECK_THAT(findings[0].advice(0).text(), Contains("has no implementation that takes a BlockMask"));
+  CHECK(Codes(findings[0]) ==
+        "ALL_ATTENTION_FUNCTIONS[\"block_mask\"] = attention_forward\nconfig._attn_implementation = \"sdpa\"\n");
+}
+
 TEST_CASE("selected layers, other modules, and unset layers that ran fused", "[backend-unset][silent]") {
   Program program;
   program.Add(std::string(kEager) + "mask_kind: 'float' " + LlamaModule("eager", "Tensor"), kShape, kShape, kShape);

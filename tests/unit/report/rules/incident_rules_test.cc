@@ -78,6 +78,16 @@ TEST_CASE("each exception of attention has its own words", "[backend-error][fire
         Raised("builtins.KeyError", "`foo` is not a valid attention implementation registered in the `AttentionInterface`"));
     title = "the selected attention implementation is not registered";
   }
+  SECTION("a name that Transformers refuses for a whole model") {
+    program.Merge(Raised("builtins.ValueError", "Specified `attn_implementation=\\\"foo\\\"` is not supported. The only"));
+    title = "the selected attention implementation is not registered";
+    CHECK_THAT(program.Findings()[0].why(), Contains("asks for \"foo\","));
+  }
+  SECTION("a name that the model's class refuses") {
+    program.Merge(Raised("builtins.ValueError",
+                         "BloomModel does not support an attention implementation through torch's flex_attention."));
+    title = "the model's class does not support the selected attention implementation";
+  }
   SECTION("flex on a CPU") {
     program.Merge(Raised("builtins.NotImplementedError", "FlexAttention does not support backward on CPU.", "call_path: 6"));
     title = "flex_attention has no backward on a CPU";

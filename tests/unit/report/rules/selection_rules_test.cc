@@ -70,6 +70,13 @@ TEST_CASE("two towers as asked for, or the same", "[submodel-backend-differs][si
     program.Add(kSdpa + Part("LlamaConfig", "sdpa"));
     program.Add(kSdpa + Part("CLIPVisionConfig", "sdpa"));
   }
+  SECTION("two models of one class, compared") {
+    program.Add(kSdpa + Part("LlamaConfig", "sdpa"));
+    program.Add(kSdpa + Part("CLIPVisionConfig", "sdpa"));
+    for (const char* const config : {"LlamaConfig", "CLIPVisionConfig"}) {
+      program.Add(kEager + Part(config, "eager")).mutable_module()->set_model_selection("eager");
+    }
+  }
   CHECK(program.Findings("submodel-backend-differs").empty());
 }
 
