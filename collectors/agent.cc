@@ -10,6 +10,7 @@
 #include "collectors/cupti/window.h"
 #include "collectors/dispatch.h"
 #include "collectors/environment.h"
+#include "collectors/event_filter.h"
 #include "collectors/exceptions.h"
 #include "collectors/fault.h"
 #include "collectors/fork.h"
@@ -61,7 +62,7 @@ void OnExit() {
   Spool().header().state.store(spool::State::kCleanExit, std::memory_order_release);
 }
 
-const AttntraceHooks kHooks = {sizeof(AttntraceHooks), OnMemory, nullptr, OnAudit, OnExit, OnCupti};
+const AttntraceHooks kHooks = {sizeof(AttntraceHooks), OnMemory, nullptr, OnAudit, OnExit, OnCupti, SkipEvent, SkipRecord};
 
 void SetCounter(Counter counter, uint64_t value) noexcept {
   Spool().header().counters[static_cast<size_t>(counter)].store(value, std::memory_order_relaxed);
@@ -87,7 +88,7 @@ bool StartAll(const AttntraceStart& start, std::string* reason) noexcept {
   watch.everything = Option("watch-launches") == 1;
   StartWatch(start.cupti, watch);
   WatchForks();
-  StartDispatch();
+  StartDispatch(start.global_callbacks);
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include "collectors/cupti/launches.h"
 #include "collectors/cupti/window.h"
 #include "collectors/environment.h"
+#include "collectors/event_filter.h"
 #include "collectors/fork.h"
 #include "collectors/gates.h"
 #include "collectors/incidents.h"
@@ -170,7 +171,9 @@ void ReadFlexFacts(ThreadState* state, const CallSite& site) {
 
 uint64_t ElapsedSince(uint64_t start_ns) noexcept { return MonotonicNs() - start_ns; }
 
-Phase ForwardPhase(const ThreadState& state) noexcept { return state.node_depth > 0 ? Phase::kRecompute : Phase::kForward; }
+Phase ForwardPhase(const ThreadState& state) noexcept {
+  return state.node_depth > 0 || InsideEngine() ? Phase::kRecompute : Phase::kForward;
+}
 
 bool BeginBlockMask(ThreadState* state, const at::RecordFunction& event) {
   const Inputs inputs = event.inputs();

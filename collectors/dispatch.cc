@@ -7,10 +7,12 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "collectors/calls.h"
 #include "collectors/cupti/past_dispatcher.h"
 #include "collectors/cupti/window.h"
+#include "collectors/event_filter.h"
 #include "collectors/fault.h"
 #include "collectors/fork.h"
 #include "collectors/lowered.h"
@@ -23,7 +25,7 @@ std::atomic<bool> g_on{false};
 
 // What an event's end has to do. Blocks come from a list of the thread's own, so that no event allocates in the steady state.
 struct Context final : at::ObserverContext {
-  enum Kind : uint8_t { kCall, kNode, kEngine, kRegion, kCompiledFunction, kStep, kBlockMask };
+  enum Kind : uint8_t { kCall, kNode, kRegion, kCompiledFunction, kStep, kBlockMask };
   explicit Context(Kind k) noexcept : kind(k) {}
   static void* operator new(size_t bytes, const std::nothrow_t&) noexcept;
   static void operator delete(void* block) noexcept;
@@ -61,7 +63,10 @@ Owned ContextFor(const StepEnd& end) noexcept {
   return Owned(context);
 }
 
-bool IsEngineEvent(const char* name) noexcept { return strncmp(name, "autograd::engine", 16) == 0; }
+// Whether OnKnown would do something with an operator's event while no candidate and no backward is open.
+bool MayMatter(const Operator* op) noexcept {
+  return op != nullptr && op->role != Role::kBarrier && op->role != Role::kSoftmax;
+}
 
 Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
   switch (op.role) {
@@ -108,17 +113,14 @@ Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operato
   }
 }
 
-Owned OnFunction(ThreadState* state, const at::RecordFunction& event) {
+Owned OnFunction(ThreadState* state, const at::RecordFunction& event, EventSource source) {
   const char* const name = event.name();
   const Operator* const op = FindOperator(name);
-  if (op == nullptr && name[0] == 'a' && IsEngineEvent(name)) {
-    ++state->engine_depth;
-    return ContextOf(Context::kEngine);
-  }
+  LearnFunction(source, name, MayMatter(op));
   if (g_watch_asks.load(std::memory_order_relaxed)) TendWatch();
   if (HasLooseCalls(*state)) CountLooseCalls(state);
   // Outside of any backward: whatever was left open there has ended.
-  if (state->backward.open && state->engine_depth == 0 && state->node_depth == 0) CloseBackward(state);
+  if (state->backward.open && state->node_depth == 0 && !InsideEngine()) CloseBackward(state);
   if (op != nullptr) return OnKnown(state, event, *op);
   if (!state->lineage.active() || state->call.open) return nullptr;
   return ContextFor(BeginStep(state, event));
@@ -128,13 +130,15 @@ Owned Start(const at::RecordFunction& event) {
   if (!g_on.load(std::memory_order_relaxed)) return nullptr;
   ThreadState* const state = CurrentThread();
   if (state == nullptr || state->inside) return nullptr;
+  const EventSource source = std::exchange(state->source, {});
   return Guarded("dispatch", Owned(), [&]() -> Owned {
     if (event.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+      LearnNode(source, event);
       if (state->torch_thread == 0) state->torch_thread = at::RecordFunction::currentThreadId();
       BeginNode(state, event);
       return ContextOf(Context::kNode);
     }
-    return OnFunction(state, event);
+    return OnFunction(state, event, source);
   });
 }
 
@@ -158,9 +162,6 @@ void End(const at::RecordFunction& event, at::ObserverContext* observer) {
       case Context::kNode:
         EndNode(state, event);
         break;
-      case Context::kEngine:
-        --state->engine_depth;
-        break;
       case Context::kRegion:
         if (static_cast<Context*>(observer)->region_watched) EndRegion(state);
         EndLoweredRegion(state);
@@ -179,12 +180,14 @@ void End(const at::RecordFunction& event, at::ObserverContext* observer) {
 
 }  // namespace
 
-void StartDispatch() noexcept {
+void StartDispatch(const uint32_t* global_callbacks) noexcept {
   WatchOperators();
   g_on.store(true, std::memory_order_relaxed);
+  const bool others = at::hasGlobalCallbacks();
   at::addGlobalCallback(at::RecordFunctionCallback(Start, End)
                             .needsInputs(true)
                             .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  StartEventFilter(global_callbacks, others);
 }
 
 void StopDispatch() noexcept { g_on.store(false, std::memory_order_relaxed); }

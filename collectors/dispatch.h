@@ -9,8 +9,8 @@
 
 namespace attntrace {
 
-// Registers the callbacks. They are never removed: a step that is under way keeps copies of them.
-void StartDispatch() noexcept;
+// Registers the callbacks. They are never removed: a step that is under way keeps copies of them. `global_callbacks`: see AttntraceStart.
+void StartDispatch(const uint32_t* global_callbacks) noexcept;
 // From then on every callback returns at once.
 void StopDispatch() noexcept;
 

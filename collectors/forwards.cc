@@ -17,9 +17,8 @@ void ForwardTable::Add(const ForwardCall& call) noexcept {
   next_ = (next_ + 1) % kCalls;
 }
 
-bool ForwardTable::Find(int64_t sequence, ForwardCall* out) noexcept {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  // Binary search for the newest call with first <= sequence; the ring starts at next_.
+// Binary search for the newest call with first <= sequence; the ring starts at next_.
+const ForwardCall* ForwardTable::At(int64_t sequence) const noexcept {
   size_t low = 0, high = ring_.size();
   while (low < high) {
     const size_t middle = (low + high) / 2;
@@ -29,11 +28,21 @@ bool ForwardTable::Find(int64_t sequence, ForwardCall* out) noexcept {
       high = middle;
     }
   }
-  if (low == 0) return false;
+  if (low == 0) return nullptr;
   const ForwardCall& call = ring_[(next_ + low - 1) % ring_.size()];
-  if (sequence >= call.end) return false;
-  *out = call;
-  return true;
+  return sequence < call.end ? &call : nullptr;
+}
+
+bool ForwardTable::Find(int64_t sequence, ForwardCall* out) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const ForwardCall* const call = At(sequence);
+  if (call != nullptr) *out = *call;
+  return call != nullptr;
+}
+
+bool ForwardTable::Owns(int64_t sequence) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return At(sequence) != nullptr;
 }
 
 bool ForwardTable::FindInside(int64_t sequence, int n, ForwardCall* out) noexcept {

@@ -1,5 +1,5 @@
-// Which forward call a backward node belongs to. Autograd numbers its nodes on the thread that records them; each forward call owns
-// the numbers handed out while it was open.
+// Which forward call a backward node belongs to. Autograd numbers its nodes on the thread that records them; each forward call
+// owns the numbers handed out while it was open.
 //
 // Written by the forward's thread, read by autograd threads.
 #pragma once
@@ -33,12 +33,14 @@ class ForwardTable {
   void Add(const ForwardCall& call) noexcept;
   // The call that owns `sequence`. False: none.
   bool Find(int64_t sequence, ForwardCall* out) noexcept;
+  bool Owns(int64_t sequence) noexcept;  // whether Find would find one
   // Calls inside one compiled function's node, newest first: the n-th.
   bool FindInside(int64_t sequence, int n, ForwardCall* out) noexcept;
   void Lock() noexcept { mutex_.lock(); }
   void Unlock() noexcept { mutex_.unlock(); }
 
  private:
+  const ForwardCall* At(int64_t sequence) const noexcept;  // under the lock
   std::mutex mutex_;
   std::vector<ForwardCall> ring_;  // ascending in `first` from oldest to newest
   size_t next_ = 0;                // place of the next one; total count modulo the capacity

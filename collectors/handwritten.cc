@@ -9,6 +9,7 @@
 #include "collectors/calls.h"
 #include "collectors/cupti/launches.h"
 #include "collectors/cupti/window.h"
+#include "collectors/event_filter.h"
 #include "collectors/fork.h"
 #include "collectors/spool_writer.h"
 #include "collectors/tensors.h"
@@ -26,7 +27,7 @@ const at::Tensor* PlainAt(const Inputs& inputs, int index) noexcept {
 
 // Products that autograd itself makes (BmmBackward) run with gradients off; a recompute runs with them on.
 bool MayBelongToAttention(const ThreadState& state) noexcept {
-  if (state.node_depth == 0) return true;
+  if (state.node_depth == 0) return at::GradMode::is_enabled() || !InsideEngine();
   return at::GradMode::is_enabled() && !state.nodes[std::min(state.node_depth, ThreadState::kMaxNodes) - 1].attention;
 }
 

@@ -30,6 +30,7 @@ struct Reaper {
     ThreadState* const state = t_state;
     t_state = nullptr;
     if (state == nullptr) return;
+    if (state->slot != nullptr) *state->slot = nullptr;
     const std::lock_guard<std::mutex> lock(g_mutex);
     std::vector<ThreadState*>& list = List();
     list.erase(std::remove(list.begin(), list.end(), state), list.end());

@@ -74,6 +74,13 @@ struct BlockMask {
   DeviceKind device = DeviceKind::kOther;
 };
 
+// Which place in PyTorch makes the event that was let through last: see event_filter.h.
+struct EventSource {
+  enum Kind : uint8_t { kNone, kStep, kRecord };
+  const void* caller = nullptr;  // return address
+  Kind kind = kNone;
+};
+
 struct CallCaches {  // only for threads that call attention
   PathCaches paths;
   VariantCaches variants;
@@ -91,9 +98,10 @@ struct ThreadState {
   Lineage lineage;
   OpenCall call;
   OpenBackward backward;
-  BackwardNode nodes[kMaxNodes];
+  BackwardNode nodes[kMaxNodes];  // those whose event was made
   int node_depth = 0;
-  int engine_depth = 0;  // open "evaluate_function" events of the autograd engine
+  EventSource source;
+  void** slot = nullptr;  // where the preload keeps this state's address
   LoweredRegion lowered;
   BlockMask block_mask;
   VariantFacts flex_facts;  // of the dense flex call that runs

@@ -14,6 +14,7 @@
 #include "tracer/preload/c10_memory.h"
 #include "tracer/preload/cupti.h"
 #include "tracer/preload/early_memory.h"
+#include "tracer/preload/events.h"
 #include "tracer/preload/libraries.h"
 #include "tracer/preload/settings.h"
 #include "tracer/preload/untraced.h"
@@ -124,6 +125,7 @@ void Attach(bool has_python) noexcept {
     start.torch_library = g_found.torch_library;
     start.has_python = has_python ? 1 : 0;
     start.cupti = CuptiForAgent();
+    start.global_callbacks = GlobalCallbacksAdded();
     CountedSoFar(&start);
     hooks = StartAgent(start);
   }

@@ -22,31 +22,39 @@ struct AttntraceHooks {
   // A device allocator ran out of memory: `bytes` were asked for. Same rules.
   void (*out_of_memory)(int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type, int8_t device_index);
 
-  // A PEP 578 audit event that the preload lets through: sys.excepthook, compile, and open off the main thread. GIL held. `args` is a PyObject* tuple.
+  // A PEP 578 audit event that the preload lets through: sys.excepthook, compile, and open off the main thread. GIL held.
+  // `args` is a PyObject* tuple.
   void (*audit)(const char* event, void* args);
 
   // The process exits normally, in Python after the interpreter's finalisation; called once. A forked child that exits normally
   // calls it too, in its own copy of the agent.
   void (*at_exit)();
 
-  // A CUPTI callback that the agent asked for (AttntraceCupti::want). On the thread that called CUDA, inside that call: no call into
-  // CUDA, CUPTI or Python. `data` is what CUPTI hands out for the domain.
+  // A CUPTI callback that the agent asked for (AttntraceCupti::want). On the thread that called CUDA, inside that call: no call
+  // into CUDA, CUPTI or Python. `data` is what CUPTI hands out for the domain.
   void (*cupti)(int domain, uint32_t callback, const void* data);
+
+  // PyTorch is about to make an event; `scope` is at::RecordScope, `caller` the return address. Not 0: nobody wants it, and
+  // `result` now holds a std::optional<at::StepCallbacks> without value, or `record` an at::RecordFunction that is not active.
+  // `*thread` is the agent's own, null at a thread's first question.
+  int (*skip_event)(void* result, uint8_t scope, const void* caller, void** thread);
+  int (*skip_record)(void* record, uint8_t scope, const void* caller, void** thread);
 };
 
-// CUPTI through the preload, which shares its one subscription between the agent and a client of the program's. Any thread; never
-// from inside a CUPTI callback, and none of it waits.
+// CUPTI through the preload, which shares its one subscription between the agent and a client of the program's. Any thread;
+// never from inside a CUPTI callback, and none of it waits.
 struct AttntraceCuptiSite {
   int domain;  // CUpti_CallbackDomain
   uint32_t callback;
 };
-enum AttntraceCuptiAnswer {  // beside CUPTI's own results, which are not negative
+enum AttntraceCuptiAnswer {     // beside CUPTI's own results, which are not negative
   kAttntraceCuptiMissing = -1,  // no libcupti in the process
   kAttntraceCuptiBusy = -2,     // a change by another thread is under way: ask again
   kAttntraceCuptiForked = -3,   // a forked child leaves CUPTI alone
 };
 struct AttntraceCupti {
-  // From now on the agent wants exactly these callbacks; none gives its own subscription up. 0 or a CUptiResult or an answer above.
+  // From now on the agent wants exactly these callbacks; none gives its own subscription up. 0 or a CUptiResult or an answer
+  // above.
   int (*want)(const AttntraceCuptiSite* sites, int count);
   // Changes whenever callbacks may have been missed: another subscriber, or none. After a change the agent asks again.
   uint64_t (*generation)();
@@ -66,7 +74,8 @@ struct AttntraceStart {
   uint64_t cpu_allocated_bytes;
   uint64_t cpu_allocations;
   uint64_t cpu_frees;
-  const AttntraceCupti* cupti;  // never null
+  const AttntraceCupti* cupti;       // never null
+  const uint32_t* global_callbacks;  // how often at::addGlobalCallback was called; never null
 };
 
 // Exported by the agent: starts every collector. Returns the hook table, or null when it refuses (then *reason says why in
