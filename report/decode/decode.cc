@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "report/bound.h"
 #include "report/decode/stages.h"
 #include "report/decode/text.h"
 #include "report/format.h"
@@ -128,6 +129,7 @@ absl::StatusOr<Report> DecodeSpools(const std::vector<std::string>& spool_files,
     AddBlindSpot(&report, "spool-unreadable", std::string(status.message()), 0);
   }
   AddUntraced(run.untraced, &report);
+  BoundReport(kObservedLimit * static_cast<size_t>(std::max(report.processes_size(), 1)), &report);
   FillTotals(&report);
   return report;
 }

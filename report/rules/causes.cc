@@ -27,12 +27,6 @@ bool ShownBefore(const Variant* a, const Variant* b) {
   return a->id() < b->id();
 }
 
-void AddGates(const Variant& variant, std::set<std::string>* seen, Finding* finding) {
-  for (const Gate& gate : variant.gates()) {
-    if (seen->insert(absl::StrCat(gate.backend(), "\n", gate.text())).second) *finding->add_gates() = gate;
-  }
-}
-
 std::string Ran(const Cause& cause) {
   const Variant& first = cause.first();
   std::string ran = absl::StrCat(first.operator_(), ", ", first.backend());
@@ -43,9 +37,10 @@ std::string Ran(const Cause& cause) {
   for (const Variant* variant : cause.variants) {
     if (variant->phase() == first.phase()) shapes.insert(DescribeTensors(*variant));
   }
-  if (shapes.size() > 1) absl::StrAppend(&ran, " (largest of ", shapes.size(), " shapes)");
   if (first.shapes_folded()) {
-    absl::StrAppend(&ran, " (first of many shapes, Sk ", first.min_seq_kv(), " to ", first.max_seq_kv(), ")");
+    absl::StrAppend(&ran, " (one of many shapes, Sk ", first.min_seq_kv(), " to ", first.max_seq_kv(), ")");
+  } else if (shapes.size() > 1) {
+    absl::StrAppend(&ran, " (largest of ", shapes.size(), " shapes)");
   }
   return ran;
 }
@@ -106,7 +101,7 @@ Finding Describe(const Cause& cause) {
   for (const Variant* variant : cause.variants) {
     finding.add_variants(variant->id());
     layers.insert(variant->layers().begin(), variant->layers().end());
-    AddGates(*variant, &gates, &finding);
+    AddGates(variant->gates(), &gates, &finding);
     if (variant->path() == "dense") score = std::max(score, variant->score_bytes());
     if (variant->phase() == "backward") {
       finding.set_backward_calls(finding.backward_calls() + variant->count());

@@ -161,9 +161,7 @@ Finding Describe(const Report& report, const Failure& failure) {
   for (const Incident* incident : failure.incidents) {
     finding.add_incidents(incident->id());
     layers.insert(incident->layers().begin(), incident->layers().end());
-    for (const Gate& gate : incident->gates()) {
-      if (gates.insert(absl::StrCat(gate.backend(), "\n", gate.text())).second) *finding.add_gates() = gate;
-    }
+    AddGates(incident->gates(), &gates, &finding);
     if (!incident->tensors().empty() && finding.ran().empty()) {
       finding.set_ran(absl::StrCat(incident->operator_(), " was asked for: ", DescribeTensors(incident->tensors())));
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "report/bound.h"
+
 namespace attntrace {
 
 #define ATTNTRACE_RULE(function, name, severity, title) void function(const Report& report, std::vector<Finding>* findings);
@@ -57,6 +59,7 @@ void RunRules(Report* report) {
     return std::tie(left, right_bytes, a.rule()) < std::tie(right, left_bytes, b.rule());
   });
   for (Finding& finding : findings) *report->add_findings() = std::move(finding);
+  BoundFindings(kFindingsLimit * static_cast<size_t>(std::max(report->processes_size(), 1)), report);
 }
 
 }  // namespace attntrace

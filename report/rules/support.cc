@@ -1,7 +1,9 @@
 #include "report/rules/support.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -130,6 +132,14 @@ void AddAdvice(Finding* finding, absl::string_view text, absl::string_view code)
   advice->set_text(std::string(text));
   advice->set_code(std::string(code));
   advice->set_proof("unproven");
+}
+
+void AddGates(const google::protobuf::RepeatedPtrField<Gate>& gates, std::set<std::string>* seen, Finding* finding) {
+  for (const Gate& gate : gates) {
+    std::string key = absl::StrCat(gate.backend(), "\n", gate.text());
+    std::erase_if(key, [](unsigned char letter) { return absl::ascii_isdigit(letter); });
+    if (seen->insert(std::move(key)).second) *finding->add_gates() = gate;
+  }
 }
 
 std::string JoinWords(const std::vector<std::string>& words) {

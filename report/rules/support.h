@@ -2,6 +2,7 @@
 // in every rule. Pure functions of the Report; pointers stay valid as long as it does.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,8 @@ void AddBytes(Finding* finding, absl::string_view name, int64_t bytes);
 void AddCount(Finding* finding, absl::string_view name, int64_t count);
 void AddText(Finding* finding, absl::string_view name, absl::string_view text);
 void AddAdvice(Finding* finding, absl::string_view text, absl::string_view code = "");
+// Of gates that differ in numbers only (sizes, strides) the first. `seen` is empty at the first call for a finding.
+void AddGates(const google::protobuf::RepeatedPtrField<Gate>& gates, std::set<std::string>* seen, Finding* finding);
 
 // "a", "a and b", "a, b and c".
 std::string JoinWords(const std::vector<std::string>& words);
