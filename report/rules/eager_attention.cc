@@ -39,11 +39,18 @@ bool InsideMultiheadAttention(const Report& report, const Variant& variant) {
   return false;
 }
 
+// Layers of older Transformers carry no config (BertSelfAttention in 4.48): then the model's says what was selected.
+bool ModelSpeaks(const Module& module) {
+  return module.selection_state() != "set" && module.model_selection() == "eager" &&
+         absl::StartsWith(module.class_module(), "transformers.");
+}
+
 Author AuthorOf(const Report& report, const Variant& variant) {
   const Module& module = variant.module();
   if (variant.backend() == "native-mha") return Author::kFastPath;
   if (InsideMultiheadAttention(report, variant)) return Author::kNeedWeights;
   if (!module.output_attentions().empty()) return Author::kMapsWanted;
+  if (ModelSpeaks(module)) return Author::kSelectedEager;
   if (module.selection_state() != "set") return Author::kAnyCode;
   return module.selection() == "eager" ? Author::kSelectedEager : Author::kSelectedOther;
 }
@@ -60,7 +67,8 @@ void JudgeSelectedEager(const Module& module, Finding* finding) {
               "attn_implementation=\"flex_attention\"");
     return;
   }
-  std::string why = absl::StrCat(module.config_class(), "._attn_implementation is \"eager\"");
+  const std::string config = ModelSpeaks(module) ? absl::StrCat(module.model_class(), ".config") : module.config_class();
+  std::string why = absl::StrCat(config, "._attn_implementation is \"eager\"");
   if (!module.requested().empty() && module.requested() != "eager") {
     absl::StrAppend(&why, ", though the model was made with \"", module.requested(), "\".");
   } else {

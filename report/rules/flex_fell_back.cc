@@ -1,4 +1,5 @@
 // flex-fell-back: a compiled flex_attention was recompiled until the limit, and ran uncompiled from then on.
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/rules/flex_reason.h"
 #include "report/rules/rules.h"
@@ -30,7 +31,9 @@ void CheckFlexFellBack(const Report& report, std::vector<Finding>* findings) {
         "keep what it is guarded on the same from call to call: pad or bucket lengths, reuse mask_mod and score_mod, keep "
         "requires_grad; or let lengths vary",
         "flex_attention = torch.compile(flex_attention, dynamic=True)");
-    AddAdvice(&finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
+    const bool oldest = absl::StartsWith(report.environment().torch(), "2.6.");  // where the limit has its older name
+    AddAdvice(&finding, "or raise the limit",
+              absl::StrCat("torch._dynamo.config.", oldest ? "cache_size_limit" : "recompile_limit", " = 64"));
     findings->push_back(std::move(finding));
   }
 }

@@ -43,6 +43,15 @@ TEST_CASE("Transformers: eager selected, maps asked for, selection ignored", "[e
     CHECK(Codes(finding) == "attn_implementation=\"sdpa\"\n");
     CHECK(finding.layers_size() == 2);
   }
+  SECTION("eager selected on the model, whose layers carry no config") {
+    program.Add(call +
+                    "module { class_name: 'BertSelfAttention' class_module: 'transformers.models.bert.modeling_bert' "
+                    "model_class: 'BertModel' selection_state: 'not-attention' model_selection: 'eager' }",
+                kShape, kShape, kShape);
+    const Finding finding = Single(&program);
+    CHECK_THAT(finding.why(), Contains("BertModel.config._attn_implementation is \"eager\""));
+    CHECK(Codes(finding) == "attn_implementation=\"sdpa\"\n");
+  }
   SECTION("maps asked for in the call") {
     program.Add(call + LlamaModule("eager", "Tensor", "output_attentions: 'argument'"), kShape, kShape, kShape);
     const Finding finding = Single(&program);
