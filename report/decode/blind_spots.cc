@@ -56,9 +56,14 @@ void DecodeBlindSpots(const ProcessContext& context, Report* report) {
   if (process.tracing() != "traced") add("untraced", absl::StrCat("process ", process.pid(), ": ", process.tracing()), 1);
   // What was counted before a process died is all there; only a call that it died in is not.
   if (const uint64_t open = context.spool.counter(Counter::kOpenCalls); process.ended() == "died" && open > 0) {
-    add("died", absl::StrCat("process ", process.pid(), " died inside attention: the calls that were open then are missing"), open);
+    add("died", absl::StrCat("process ", process.pid(), " died inside attention: the calls that were open then are missing"),
+        open);
   }
-  if (process.ended() == "running") {
+  // One that has run no attention is most often a helper that outlives its program (Inductor's compile workers): nothing of it
+  // is missing so far, and the launcher names it.
+  const uint64_t calls = context.spool.counter(Counter::kForwardCalls) + context.spool.counter(Counter::kBackwardCalls) +
+                         context.spool.counter(Counter::kRecomputeCalls) + context.spool.counter(Counter::kOpenCalls);
+  if (process.ended() == "running" && calls > 0) {
     add("running", absl::StrCat("process ", process.pid(), " was still running when it was read: what it did since is missing"),
         1);
   }

@@ -184,9 +184,12 @@ TEST_CASE("how a process ended") {
     std::string field;
     for (int i = 3; i <= 22; ++i) fields >> field;
     builder.header().start_ticks = std::stoull(field);
-    const Report report = Decode({builder.Write(folder, "a")});
-    CHECK(report.processes(0).ended() == "running");
-    CHECK(Codes(report).count("running") == 1);
+    const Report helper = Decode({builder.Write(folder, "a")});
+    CHECK(helper.processes(0).ended() == "running");
+    CHECK(helper.blind_spots().empty());  // it ran no attention
+    builder.Count(Counter::kForwardCalls, 1);
+    const Report report = Decode({builder.Write(folder, "b")});
+    CHECK(Codes(report) == std::set<std::string>{"running"});
   }
   SECTION("in its start") {
     builder.header().state = spool::State::kStarting;
