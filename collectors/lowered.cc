@@ -81,9 +81,9 @@ Lowered ReadCode(std::string_view code) {
     while (start > 0 && IsNameCharacter(code[start - 1])) --start;
     const std::string_view name = code.substr(start, at - start);
     const std::string_view text = code.substr(at, std::min(code.find(kDefines, at + 1), call) - at);
-    // The template's own blocking; a kernel that only stands beside it is named after flex_attention too.
-    const bool is_flex =
-        name.find("flex_attention") != std::string_view::npos && text.find("kvSplitSize") != std::string_view::npos;
+    // The template's own blocking. A kernel that only stands beside it is named after flex_attention too, and in PyTorch 2.6
+    // the template itself is not.
+    const bool is_flex = text.find("kvSplitSize") != std::string_view::npos;
     const std::string calls = std::string(name) + "(";
     for (size_t use = body.find(calls); use != std::string_view::npos; use = body.find(calls, use + 1)) {
       ++kernels;
