@@ -1,4 +1,5 @@
 # flex_attention has no backward on a CPU: a thread dies of it, then the program. Without gradients it runs.
+# requires: torch>=2.10
 # exit: 1
 import threading
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
-torch._dynamo.config.recompile_limit = 2
+setattr(torch._dynamo.config, "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit", 2)
 compiled = torch.compile(flex_attention, dynamic=False)
 with torch.no_grad():
     for length in (128, 256, 384, 512):

@@ -1,5 +1,5 @@
 # Qwen3: two training steps with sdpa, then with eager attention.
-# requires: transformers
+# requires: transformers>=4.51
 from support import tiny
 
 fused, batch = tiny.qwen3("sdpa")
