@@ -203,7 +203,7 @@ std::vector<Diagnosis> CheckLeftovers() {
   if (!fs::equivalent(".", TemporaryFolder(), error)) places.push_back(TemporaryFolder());
   for (const std::string& place : places) {
     for (const std::string& folder : FindLeftovers(place)) {
-      found.push_back(Warn(absl::StrCat("left over: ", folder, " of a run whose launcher died"),
+      found.push_back(Warn(absl::StrCat("left over: ", folder, " of a run that left no report"),
                            absl::StrCat("attntrace recover ", folder)));
     }
   }

@@ -39,6 +39,7 @@ class Status(Case):
             file.write("x")
         result = self.run_it("--", "./data")
         self.assertEqual(result.returncode, 126)
+        self.assertNotIn("for the command of attntrace", result.stderr)  # a path is no slip of the pen
         self.assert_one_line(result.stderr, "./data")
         self.assertEqual(self.here(), ["data"])
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tracer/arguments.h"
@@ -31,9 +32,11 @@ bool JoinsOuterRun(const ChildEnvironment& environment) {
 }
 
 int ExecFailed(const CommandLine& line, int exec_errno) {
-  const std::vector<std::string> near = NearNames(line.program[0], CommandNames());
+  const std::string& name = line.program[0];
+  const std::vector<std::string> near =  // a path is no slip of the pen
+      absl::StrContains(name, '/') ? std::vector<std::string>() : NearNames(name, CommandNames());
   const std::string meant = near.empty() ? "" : absl::StrCat("; for the command of attntrace: attntrace ", near.front());
-  Say(absl::StrCat(ExecFailureText(line.program[0], exec_errno), meant));
+  Say(absl::StrCat(ExecFailureText(name, exec_errno), meant));
   return ExecFailureCode(exec_errno);
 }
 
