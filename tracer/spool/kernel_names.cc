@@ -1,5 +1,7 @@
 #include "tracer/spool/kernel_names.h"
 
+#include <iterator>
+
 namespace attntrace {
 namespace {
 
@@ -34,8 +36,9 @@ constexpr Row kRows[] = {
     // cuDNN, shared by PyTorch, TransformerEngine and JAX.
     {"sdpa", "flash_fprop", K::kFused, B::kCudnn, kF, "cuDNN"},
     {"sdpa", "flash_bprop", K::kFused, B::kCudnn, kB, "cuDNN"},
-    {"cudnn", "sdpa", K::kPart, B::kCudnn, kB, "cuDNN"},
-    {"cudnn", "mha_", K::kPart, B::kCudnn, kB, "cuDNN"},
+    {"cudnn", "compute_dot_do_o", K::kPart, B::kCudnn, kB, "cuDNN"},
+    {"cudnn", "convert_dq_to_16bits", K::kPart, B::kCudnn, kB, "cuDNN"},
+    {"cudnn", "fmha_reduce_head", K::kPart, B::kCudnn, kB, "cuDNN"},
     // FlashAttention-4 (CuTe).
     {"flash_attncuteflash_fwd", "combine", K::kPart, B::kFlashAttn4, kF, "flash-attn 4"},
     {"flash_attncuteflash_fwd", "", K::kFused, B::kFlashAttn4, kF, "flash-attn 4"},
@@ -47,6 +50,9 @@ constexpr Row kRows[] = {
     {"FlashAttnBwdSm", "", K::kFused, B::kFlashAttn3, kB, "flash-attn 3"},
     {"FlashAttnBwdP", "", K::kPart, B::kFlashAttn3, kB, "flash-attn 3"},
     {"prepare_varlen_num_blocks_kernel", "", K::kPart, B::kFlashAttn3, kF, "flash-attn 3"},
+    // FlashMLA, whose names are FlashAttention-2's with a word more.
+    {"flash_fwd_", "mla_combine", K::kPart, B::kCustom, kF, "FlashMLA"},
+    {"flash_fwd_", "mla_kernel", K::kFused, B::kCustom, kF, "FlashMLA"},
     // FlashAttention-2 as a package, also inside TransformerEngine, vLLM and xformers.
     {"flash_fwd_splitkv_combine", "", K::kPart, B::kFlashAttn2, kF, "flash-attn 2"},
     {"flash_fwd", "_kernel", K::kFused, B::kFlashAttn2, kF, "flash-attn 2"},
@@ -60,6 +66,19 @@ constexpr Row kRows[] = {
     {"PrefillWith", "KVCacheKernel", K::kFused, B::kFlashInfer, kF, "FlashInfer"},
     {"DecodeWith", "KVCacheKernel", K::kFused, B::kFlashInfer, kF, "FlashInfer"},
     {"BatchMLAPage", "Kernel", K::kFused, B::kFlashInfer, kF, "FlashInfer"},
+    {"MergeState", "Kernel", K::kPart, B::kFlashInfer, kF, "FlashInfer"},
+    {"fmhaSm", "Kernel", K::kFused, B::kFlashInfer, kF, "TensorRT-LLM (FlashInfer)"},
+    // vLLM's own, and the Triton kernels for decoding that it shares with SGLang.
+    {"paged_attention_v2_reduce_kernel", "", K::kPart, B::kVllm, kF, "vLLM"},
+    {"paged_attention_v", "_kernel", K::kFused, B::kVllm, kF, "vLLM"},
+    {"kernel_unified_attention", "", K::kFused, B::kVllm, kF, "vLLM"},
+    {"reduce_segments", "", K::kPart, B::kVllm, kF, "vLLM"},
+    {"_fwd_grouped_kernel_stage1", "", K::kFused, B::kCustom, kF, "Triton decoding (SGLang, vLLM)"},
+    {"_fwd_kernel_stage1", "", K::kFused, B::kCustom, kF, "Triton decoding (SGLang, vLLM)"},
+    {"_fwd_kernel_stage2", "", K::kPart, B::kCustom, kF, "Triton decoding (SGLang, vLLM)"},
+    // xformers' Triton kernels; its others are cutlass and FlashAttention-2.
+    {"_fwd_kernel_splitK", "", K::kFused, B::kXformers, kF, "xformers split-K"},
+    {"_splitK_reduce", "", K::kPart, B::kXformers, kF, "xformers split-K"},
     // flash-linear-attention: its softmax attention, then what is linear.
     {"parallel_attn_fwd_kernel", "", K::kFused, B::kCustom, kF, "fla"},
     {"parallel_attn_bwd_kernel_preprocess", "", K::kPart, B::kCustom, kB, "fla"},
@@ -85,6 +104,8 @@ constexpr Row kRows[] = {
     {"softmax_warp_backward", "", K::kDense, B::kEager, kB, "softmax"},
     {"cunn_SoftMaxForward", "", K::kDense, B::kEager, kF, "softmax"},
     {"cunn_SoftMaxBackward", "", K::kDense, B::kEager, kB, "softmax"},
+    {"triton_per_fused", "_softmax_backward_data", K::kDense, B::kEager, kB, "softmax (Inductor)"},
+    {"triton_red_fused", "_softmax_backward_data", K::kDense, B::kEager, kB, "softmax (Inductor)"},
     {"triton_per_fused", "_softmax", K::kDense, B::kEager, kF, "softmax (Inductor)"},
     {"triton_red_fused", "_softmax", K::kDense, B::kEager, kF, "softmax (Inductor)"},
     {"_neighborhood_mask_kernel", "", K::kDense, B::kEager, kF, "Liger"},
@@ -93,14 +114,21 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-KernelFacts FactsOfKernel(std::string_view name) noexcept {
-  for (const Row& row : kRows) {
+int KernelRows() noexcept { return static_cast<int>(std::size(kRows)); }
+
+int RowOfKernel(std::string_view name) noexcept {
+  for (int i = 0; i < KernelRows(); ++i) {
+    const Row& row = kRows[i];
     const size_t first = name.find(row.first);
     if (first == std::string_view::npos) continue;
-    if (!row.second.empty() && name.find(row.second, first + row.first.size()) == std::string_view::npos) continue;
-    return {row.kind, row.backend, row.phase, row.library};
+    if (row.second.empty() || name.find(row.second, first + row.first.size()) != std::string_view::npos) return i;
   }
-  return {};
+  return -1;
+}
+
+KernelFacts FactsOfKernel(std::string_view name) noexcept {
+  const int row = RowOfKernel(name);
+  return row < 0 ? KernelFacts{} : KernelFacts{kRows[row].kind, kRows[row].backend, kRows[row].phase, kRows[row].library};
 }
 
 }  // namespace attntrace

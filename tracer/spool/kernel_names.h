@@ -27,4 +27,8 @@ struct KernelFacts {
 
 KernelFacts FactsOfKernel(std::string_view name) noexcept;
 
+// How many rows the table has, and which of them a name is read by; -1 none. For the test that holds a real name to each.
+int KernelRows() noexcept;
+int RowOfKernel(std::string_view name) noexcept;
+
 }  // namespace attntrace
