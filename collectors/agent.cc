@@ -38,13 +38,14 @@ int Option(const char* key) noexcept {
   return -1;
 }
 
-void OnMemory(void* pointer, int64_t bytes, size_t total_allocated, size_t, int8_t device_type, int8_t device_index) {
+void OnMemory(void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type,
+              int8_t device_index) {
   const int space = MemorySpace(device_type == 0   ? DeviceKind::kCpu
                                 : device_type == 1 ? DeviceKind::kCuda
                                                    : DeviceKind::kOther,
                                 device_index);
   if (space < 0 || bytes == 0) return;
-  CountProcess(space, bytes, total_allocated);
+  CountProcess(space, bytes, total_allocated, total_reserved);
   if (space > 0) OnCudaMemory(space - 1);
   ThreadState* const state = CurrentThread();
   if (state == nullptr) return;
@@ -86,6 +87,7 @@ bool StartAll(const AttntraceStart& start, std::string* reason) noexcept {
   WatchSettings watch;
   if (const int calls = Option("kernel-calls"); calls >= 0) watch.instances = calls;
   watch.everything = Option("watch-launches") == 1;
+  watch.gpu_time = Option("gpu-time") == 1;
   StartWatch(start.cupti, watch);
   WatchForks();
   StartDispatch(start.global_callbacks);

@@ -157,7 +157,8 @@ static void NoteSilentAllocator(int space) noexcept {
   if (space <= 0 || Spool().header().devices[space - 1].allocated_bytes.load(std::memory_order_relaxed) != 0) return;
   if (said.exchange(true, std::memory_order_relaxed)) return;
   Spool().Note("device-memory",
-               "the CUDA allocator in use makes no reports (cudaMallocAsync and pluggable ones do not): device memory is not counted");
+               "the CUDA allocator in use makes no reports (pluggable ones do not, nor has PyTorch any figure of theirs): "
+               "device memory is not counted");
 }
 
 void ReadFlexFacts(ThreadState* state, const CallSite& site) {

@@ -31,6 +31,11 @@ int Match(dl_phdr_info* info, size_t, void* data) noexcept {
 
 }  // namespace
 
+bool IsMapped(const char* stem) noexcept {
+  Search search{stem, strlen(stem), ""};
+  return dl_iterate_phdr(Match, &search) == 1;
+}
+
 void* MappedLibrary(const char* stem) noexcept {
   Search search{stem, strlen(stem), ""};
   return dl_iterate_phdr(Match, &search) == 1 ? dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;

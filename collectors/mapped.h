@@ -5,5 +5,6 @@ namespace attntrace {
 
 // Handle of the mapped library `stem`.so[.version], for dlsym; null where there is none. Never maps anything.
 void* MappedLibrary(const char* stem) noexcept;
+bool IsMapped(const char* stem) noexcept;
 
 }  // namespace attntrace

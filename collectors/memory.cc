@@ -16,12 +16,12 @@ std::atomic<uint64_t>& Total(Counter counter) noexcept { return Spool().header()
 
 }  // namespace
 
-void CountProcess(int space, int64_t bytes, size_t device_live) noexcept {
+void CountProcess(int space, int64_t bytes, size_t device_live, size_t device_reserved) noexcept {
   if (space == 0) {
     // Live may dip below zero for storage that was there before us; the peak is of live as seen.
-    const auto live = static_cast<int64_t>(
-        Total(Counter::kCpuLiveBytes).fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed) +
-        static_cast<uint64_t>(bytes));
+    const auto live =
+        static_cast<int64_t>(Total(Counter::kCpuLiveBytes).fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed) +
+                             static_cast<uint64_t>(bytes));
     if (bytes > 0) {
       Total(Counter::kCpuAllocatedBytes).fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
       Total(Counter::kCpuAllocations).fetch_add(1, std::memory_order_relaxed);
@@ -33,9 +33,11 @@ void CountProcess(int space, int64_t bytes, size_t device_live) noexcept {
   }
   spool::DeviceTotals& device = Spool().header().devices[space - 1];
   device.live_bytes.store(static_cast<int64_t>(device_live), std::memory_order_relaxed);
+  device.reserved_now.store(static_cast<int64_t>(device_reserved), std::memory_order_relaxed);
   if (bytes > 0) {
     device.allocated_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
     RaiseTo(&device.peak_bytes, device_live);
+    RaiseTo(&device.reserved_bytes, device_reserved);
   }
 }
 

@@ -1,7 +1,7 @@
 // Memory of one thread: what it allocated and freed, and meters over stretches of its life (an open attention call).
 //
-// Fed by the preload's memory reports, which may come under PyTorch's allocator lock: this file counts, and does nothing else. All
-// of it is used by its own thread only, so nothing is atomic but the process totals in the spool.
+// Fed by the preload's memory reports, which may come under PyTorch's allocator lock: this file counts, and does nothing else.
+// All of it is used by its own thread only, so nothing is atomic but the process totals in the spool.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Meter {
   int64_t start_net = 0;
   int64_t peak_net = 0;
   uint64_t start_gross = 0;
-  uint64_t nested_gross = 0;  // of calls inside this one that were counted on their own
+  uint64_t nested_gross = 0;   // of calls inside this one that were counted on their own
   int64_t score_elements = 0;  // batch x heads x Sq x Sk, 0 unknown
   int64_t score_bytes = 0;
 
@@ -56,9 +56,7 @@ struct ThreadMemory {
       }
     }
   }
-  uint64_t Gross(const Meter& meter) const noexcept {
-    return gross[meter.space] - meter.start_gross - meter.nested_gross;
-  }
+  uint64_t Gross(const Meter& meter) const noexcept { return gross[meter.space] - meter.start_gross - meter.nested_gross; }
 
   void Count(int space, int64_t bytes) noexcept {
     net[space] += bytes;
@@ -85,7 +83,7 @@ struct ThreadMemory {
 };
 
 // Process totals, in the spool's header. Called once for each report, from any thread.
-void CountProcess(int space, int64_t bytes, size_t device_live) noexcept;
+void CountProcess(int space, int64_t bytes, size_t device_live, size_t device_reserved) noexcept;
 void CountAttributed(int space, uint64_t bytes) noexcept;
 int64_t LiveBytes(int space) noexcept;
 

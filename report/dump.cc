@@ -138,8 +138,9 @@ void DumpHeader(const Spool& spool, FILE* out) {
   for (int i = 0; i < spool::kMaxDevices; ++i) {
     const spool::DeviceTotals& d = h.devices[i];
     if (Value(d.allocated_bytes) == 0 && Value(d.peak_bytes) == 0) continue;
-    absl::FPrintF(out, "device cuda:%d live=%d peak=%d allocated=%u attributed=%u\n", i, Value(d.live_bytes),
-                  Value(d.peak_bytes), Value(d.allocated_bytes), Value(d.attributed_bytes));
+    absl::FPrintF(out, "device cuda:%d live=%d peak=%d allocated=%u attributed=%u reserved=%d other=%d all=%d cupti=%d\n", i,
+                  Value(d.live_bytes), Value(d.peak_bytes), Value(d.allocated_bytes), Value(d.attributed_bytes),
+                  Value(d.reserved_bytes), Value(d.other_bytes), Value(d.device_bytes), Value(d.cupti_bytes));
   }
 }
 
@@ -150,9 +151,10 @@ void DumpCounters(const Spool& spool, FILE* out) {
     absl::FPrintF(
         out,
         "counters slot=%u calls=%u peak=%d last_peak=%d kept=%d allocated=%u score=%d host_ns=%u first_ns=%u last_ns=%u "
-        "seq_kv=%d..%d\n",
+        "seq_kv=%d..%d device_ns=%u timed=%u\n",
         slot, Value(c.calls), Value(c.peak_bytes), Value(c.last_peak_bytes), Value(c.kept_bytes), Value(c.allocated_bytes),
-        Value(c.score_bytes), Value(c.host_ns), Value(c.first_ns), Value(c.last_ns), Value(c.min_seq_kv), Value(c.max_seq_kv));
+        Value(c.score_bytes), Value(c.host_ns), Value(c.first_ns), Value(c.last_ns), Value(c.min_seq_kv), Value(c.max_seq_kv),
+        Value(c.device_ns), Value(c.timed_launches));
   }
 }
 

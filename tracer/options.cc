@@ -36,6 +36,10 @@ constexpr OptionSpec kTable[] = {
      "CUDA: calls of each kind whose kernels are named; 0: CUPTI is left alone"},
     {"watch-launches", 0, K::kFlag, "", "0", 0, 0, R::kAgent,
      "CUDA: watch every kernel launch of the run (about 0.7 us each), not only while new kinds of call appear"},
+    {"gpu-time", 0, K::kFlag, "", "0", 0, 0, R::kAgent,
+     "CUDA: take the time that attention takes on the device, from CUPTI's records of every kernel; implies watch-launches, "
+     "and stands "
+     "back for a profiler"},
     {"reference", 0, K::kChoice, "after|off", "after", 0, 0, R::kLauncher,
      "after: when the program has ended, calls that store scores are run again beside fused kernels on the same shapes, and "
      "what would free "

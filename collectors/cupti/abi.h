@@ -1,9 +1,22 @@
 // CUPTI's binary interface, as far as it is read here: numbers and leading members that have not moved from CUDA 12.4 to 13.x.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace attntrace::cupti {
+
+// CUpti_ActivityKind, and CUpti_ActivityFlag of a flush.
+enum ActivityKind : int { kMemcpy = 1, kMemset = 2, kKernel = 3, kConcurrentKernel = 10 };
+inline constexpr uint32_t kFlushForced = 1;
+
+// Where a kernel's record holds what is read of it. CUPTI fills the newest structure that it knows (208 bytes in 12.x, more
+// since); every newer one begins as the older ones do.
+inline constexpr size_t kRecordKind = 0, kRecordStart = 16, kRecordEnd = 24, kRecordCorrelation = 92, kRecordGraphNode = 144;
+inline constexpr size_t kRecordLeast = 160;
+inline constexpr uint32_t kOldestVersion = 19;     // cuptiGetVersion of CUDA 12.0
+inline constexpr uint32_t kMayRefuseBuffer = 27;   // before 12.9, a request that is answered with no buffer is a crash
+inline constexpr uint32_t kDrainsGraphs = 130300;  // before it, copies in graphs fill device buffers unless they are recorded
 
 enum Domain : int { kDriverApi = 1, kResource = 3 };
 

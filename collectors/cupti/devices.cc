@@ -37,7 +37,50 @@ Capture FindCapture() noexcept {
           Look<int (*)(void*, int*)>(MappedLibrary("libcuda"), "cuStreamIsCapturing")};
 }
 
+struct Driver {
+  int (*context)(void** context) = nullptr;
+  int (*device)(int* device) = nullptr;
+  int (*memory)(size_t* free, size_t* total) = nullptr;
+};
+
+Driver FindDriver() noexcept {
+  void* const driver = MappedLibrary("libcuda");
+  return {Look<int (*)(void**)>(driver, "cuCtxGetCurrent"), Look<int (*)(int*)>(driver, "cuCtxGetDevice"),
+          Look<int (*)(size_t*, size_t*)>(driver, "cuMemGetInfo_v2")};
+}
+
+// -1: none. The calling thread's: without a context there is nothing to ask, and none must be made.
+int CurrentDevice(const Driver& driver) noexcept {
+  void* context = nullptr;
+  int device = -1;
+  if (driver.context == nullptr || driver.device == nullptr || driver.memory == nullptr) return -1;
+  if (driver.context(&context) != 0 || context == nullptr || driver.device(&device) != 0) return -1;
+  return device >= 0 && device < spool::kMaxDevices ? device : -1;
+}
+
+const Driver& TheDriver() noexcept {
+  static const Driver driver = FindDriver();
+  return driver;
+}
+
 }  // namespace
+
+int64_t ReadDeviceMemory() noexcept {
+  const int device = CurrentDevice(TheDriver());
+  size_t free = 0, total = 0;
+  if (device < 0 || IsCapturing(device) || TheDriver().memory(&free, &total) != 0 || free > total) return -1;
+  spool::DeviceTotals& totals = Spool().header().devices[device];
+  const auto used = static_cast<int64_t>(total - free);
+  const int64_t other = used - totals.reserved_now.load(std::memory_order_relaxed);
+  totals.other_bytes.store(other > 0 ? other : 0, std::memory_order_relaxed);
+  totals.device_bytes.store(static_cast<int64_t>(total), std::memory_order_relaxed);
+  return used;
+}
+
+void NoteCuptiMemory(int64_t bytes) noexcept {
+  const int device = CurrentDevice(TheDriver());
+  if (device >= 0 && bytes > 0) Spool().header().devices[device].cupti_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
 
 void RecordDevice(int device) noexcept {
   try {

@@ -26,13 +26,23 @@ struct Share {
 struct Graphs {
   std::mutex mutex;
   std::unordered_map<void*, Node> nodes;
-  std::unordered_map<uint64_t, uint32_t> slots;  // by token
+  std::unordered_map<uint64_t, uint64_t> tokens;  // by CUPTI's number of the node
+  std::unordered_map<uint64_t, uint32_t> slots;   // by token
   std::unordered_map<void*, std::vector<Share>> executables;
 };
 
 Graphs& All() noexcept {
   static auto* const graphs = new Graphs;
   return *graphs;
+}
+
+std::atomic<int (*)(void*, uint64_t*)> g_id_of{nullptr};
+
+// Asked before the lock is taken: CUPTI may be waiting for us elsewhere.
+uint64_t NumberOf(void* node) noexcept {
+  auto* const id_of = g_id_of.load(std::memory_order_relaxed);
+  uint64_t id = 0;
+  return id_of != nullptr && node != nullptr && id_of(node, &id) == 0 ? id : 0;
 }
 
 // Tokens of the nodes cloned on this thread since it began to make an executable graph.
@@ -72,17 +82,24 @@ void Handle(uint32_t callback, const cupti::GraphData& data, uint64_t token) {
     t_cloned->clear();
     return;
   }
+  const bool created = callback == cupti::kGraphNodeCreated && token != 0, cloned = callback == cupti::kGraphNodeCloned;
+  const uint64_t number = created || cloned ? NumberOf(data.node) : 0;
   Graphs& graphs = All();
   const std::lock_guard<std::mutex> lock(graphs.mutex);
+  const auto name = [&](uint64_t of) {
+    if (number != 0 && graphs.tokens.size() < 2 * kMostNodes) graphs.tokens[number] = of;
+  };
   switch (callback) {
     case cupti::kGraphNodeCreated:
       if (token != 0 && data.node_type == 0 && graphs.nodes.size() < kMostNodes) graphs.nodes[data.node] = {data.graph, token};
+      if (token != 0 && data.node_type == 0) name(token);
       break;
     case cupti::kGraphNodeCloned:
       if (const auto original = graphs.nodes.find(data.original_node); original != graphs.nodes.end()) {
         const uint64_t tag = original->second.token;
         if (graphs.nodes.size() < kMostNodes) graphs.nodes[data.node] = {data.graph, tag};
         if (t_cloned != nullptr) t_cloned->push_back(tag);
+        name(tag);
       }
       break;
     case cupti::kGraphExecCreated:
@@ -125,6 +142,17 @@ void OnGraphResource(uint32_t callback, const cupti::GraphData& data, uint64_t t
   } catch (...) {
     Spool().Add(Counter::kFaults);
   }
+}
+
+void NumberNodes(int (*id_of)(void* node, uint64_t* id)) noexcept { g_id_of.store(id_of, std::memory_order_relaxed); }
+
+uint32_t SlotOfNode(uint64_t id) noexcept {
+  Graphs& graphs = All();
+  const std::lock_guard<std::mutex> lock(graphs.mutex);
+  const auto token = graphs.tokens.find(id);
+  if (token == graphs.tokens.end()) return spool::kMaxVariants;
+  const auto slot = graphs.slots.find(token->second);
+  return slot != graphs.slots.end() ? slot->second : spool::kMaxVariants;
 }
 
 void OnGraphLaunch(void* executable) noexcept {

@@ -17,4 +17,10 @@ void NameCapture(uint64_t token, uint32_t slot) noexcept;
 void OnGraphResource(uint32_t callback, const cupti::GraphData& data, uint64_t token) noexcept;
 void OnGraphLaunch(void* executable) noexcept;
 
+// CUPTI's own number of a node, which its records have; looked up by `id_of` (cuptiGetGraphNodeId) as nodes come. Null: not
+// wanted.
+void NumberNodes(int (*id_of)(void* node, uint64_t* id)) noexcept;
+// The variant of the call that made the node of this number; kMaxVariants where it is none.
+uint32_t SlotOfNode(uint64_t id) noexcept;
+
 }  // namespace attntrace

@@ -25,9 +25,10 @@ const KernelEntry& KernelOf(KernelId id) noexcept;
 // What one call launched, by kernel, in the order of their first launch.
 struct KernelSet {
   static constexpr int kMost = 24;
-  uint64_t key = 0;    // what is counted as the same kind of call (see Watch)
-  uint64_t epoch = 0;  // of the window at its start, 0 closed
-  uint64_t token = 0;  // of a call that a CUDA graph is capturing, else 0
+  uint64_t key = 0;     // what is counted as the same kind of call (see Watch)
+  uint64_t epoch = 0;   // of the window at its start, 0 closed
+  uint64_t token = 0;   // of a call that a CUDA graph is capturing, else 0
+  uint32_t ticket = 0;  // its device time, see gpu_time.h; 0 until its first launch
   uint32_t total = 0;
   int used = 0;
   struct {
@@ -39,6 +40,7 @@ struct KernelSet {
     key = new_key;
     epoch = new_epoch;
     token = new_token;
+    ticket = 0;
     total = 0;
     used = 0;
   }

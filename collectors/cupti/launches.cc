@@ -6,6 +6,7 @@
 
 #include "collectors/cupti/abi.h"
 #include "collectors/cupti/devices.h"
+#include "collectors/cupti/gpu_time.h"
 #include "collectors/cupti/graphs.h"
 #include "collectors/cupti/past_dispatcher.h"
 #include "collectors/cupti/window.h"
@@ -45,7 +46,7 @@ KernelSet* OwnerOf(ThreadState* state) noexcept {
   return state->backward.open && InOwnNode(*state) ? &state->backward.kernels : nullptr;
 }
 
-void OnLaunch(const char* name) noexcept {
+void OnLaunch(const char* name, uint32_t correlation) noexcept {
   SpoolWriter& spool = Spool();
   spool.Add(Counter::kKernelLaunches);
   spool.Add(Counter::kKernelLaunchesUnattributed);  // until the call that it belongs to is counted
@@ -55,8 +56,9 @@ void OnLaunch(const char* name) noexcept {
   const KernelId kernel = InternKernel(name);
   if (KernelSet* const owner = OwnerOf(state); owner != nullptr) {
     owner->Add(kernel);
+    if (GpuTimeOn() && owner->token == 0) TimeLaunch(&owner->ticket, correlation);  // what is captured does not run now
   } else {
-    OnForeignLaunch(state, kernel);
+    OnForeignLaunch(state, kernel, correlation);
   }
 }
 
@@ -102,7 +104,7 @@ void OnCupti(int domain, uint32_t callback, const void* data) noexcept {
     if (launch != nullptr) OnGraphLaunch(launch->executable);
     return;
   }
-  OnLaunch(call->symbol_name);
+  OnLaunch(call->symbol_name, call->correlation_id);
 }
 
 bool LacksKernels(ThreadState* state, uint64_t key) noexcept {
@@ -140,6 +142,7 @@ void WantKernels(ThreadState* state, KernelSet* kernels, int space, uint64_t key
 
 void CountLaunches(uint32_t slot, const KernelSet& kernels, bool whole) noexcept {
   if (slot >= spool::kMaxVariants) return;
+  SettleTicket(kernels.ticket, slot);
   SpoolWriter& spool = Spool();
   spool::VariantCounters& counters = spool.counters(slot);
   if (kernels.total != 0) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectors/calls.h"
+#include "collectors/cupti/gpu_time.h"
 #include "collectors/cupti/launches.h"
 #include "collectors/cupti/window.h"
 #include "collectors/fault.h"
@@ -21,7 +22,8 @@ namespace attntrace {
 struct PastDispatcher {
   struct Call {
     KernelId kernel;
-    int64_t sequence;  // of the compiled autograd function that ran it, -1 none
+    int64_t sequence = -1;  // of the compiled autograd function that ran it, -1 none
+    uint32_t ticket = 0;    // its device time
   };
   struct Region {
     uint64_t key = 0, epoch = 0, start_ns = 0;
@@ -38,7 +40,7 @@ struct PastDispatcher {
     uint64_t key = 0, epoch = 0, start_ns = 0;
     uint32_t launches = 0;
     Meter meter;
-    std::vector<KernelId> calls;
+    std::vector<Call> calls;
     std::vector<ForwardCall> forwards;  // newest first
   };
   static constexpr int kMaxRegions = 8;
@@ -46,7 +48,7 @@ struct PastDispatcher {
   Region regions[kMaxRegions];
   int depth = 0;
   Node node;
-  std::vector<KernelId> loose;
+  std::vector<Call> loose;
 
   Region* Top() noexcept { return depth > 0 && depth <= kMaxRegions ? &regions[depth - 1] : nullptr; }
 };
@@ -111,11 +113,12 @@ int CurrentSpace() noexcept {
 }
 
 // A launch that was seen belongs to the call; one that is only known from earlier was not seen.
-void CountKernel(uint32_t slot, KernelId kernel, bool seen, bool whole) noexcept {
+void CountKernel(uint32_t slot, const PastDispatcher::Call& call, bool seen, bool whole) noexcept {
   if (!seen) return;
   KernelSet kernels;
   kernels.Start(0, 0, 0);
-  kernels.Add(kernel);
+  kernels.Add(call.kernel);
+  kernels.ticket = call.ticket;
   CountLaunches(slot, kernels, whole);
 }
 
@@ -141,8 +144,8 @@ bool AreAttention(const PastDispatcher::Region& region) noexcept {
          q.sizes[3] == k.sizes[3] && k.sizes[1] != 0 && q.sizes[1] % k.sizes[1] == 0;
 }
 
-void CountForward(ThreadState* state, const PastDispatcher::Region& region, const CallSite& site, const PastDispatcher::Call& call,
-                  bool alone, bool seen, bool whole) {
+void CountForward(ThreadState* state, const PastDispatcher::Region& region, const CallSite& site,
+                  const PastDispatcher::Call& call, bool alone, bool seen, bool whole) {
   CallRecord record = ForwardRecord(*state, site, call.kernel);
   int64_t elements = 0;
   if (alone) {
@@ -163,7 +166,7 @@ void CountForward(ThreadState* state, const PastDispatcher::Region& region, cons
   state->compiled_function = call.sequence;
   const uint32_t slot = CommitForward(state, record, -1, -1, elements);
   state->compiled_function = outer;
-  CountKernel(slot, call.kernel, seen, whole);
+  CountKernel(slot, call, seen, whole);
 }
 
 std::vector<KernelId> KernelsOf(const std::vector<PastDispatcher::Call>& calls) {
@@ -174,21 +177,24 @@ std::vector<KernelId> KernelsOf(const std::vector<PastDispatcher::Call>& calls) 
 
 }  // namespace
 
-void OnForeignLaunch(ThreadState* state, KernelId kernel) noexcept {
+void OnForeignLaunch(ThreadState* state, KernelId kernel, uint32_t correlation) noexcept {
   if (state->inside) return;
   const KernelFacts& facts = KernelOf(kernel).facts;
   const bool attention = facts.kind == KernelKind::kFused;
   if (!attention && state->past == nullptr) return;
   Guarded("kernels", false, [&] {
     PastDispatcher& past = Past(state);
+    PastDispatcher::Call call{kernel};
+    if (attention && GpuTimeOn()) TimeLaunch(&call.ticket, correlation);
     if (past.node.open && state->node_depth > past.node.depth) {
       ++past.node.launches;
-      if (attention && past.node.calls.size() < PastDispatcher::kMaxCalls) past.node.calls.push_back(kernel);
+      if (attention && past.node.calls.size() < PastDispatcher::kMaxCalls) past.node.calls.push_back(call);
     } else if (PastDispatcher::Region* const region = past.Top(); region != nullptr) {
       ++region->launches;
-      if (attention && region->calls.size() < PastDispatcher::kMaxCalls) region->calls.push_back({kernel, state->compiled_function});
+      call.sequence = state->compiled_function;
+      if (attention && region->calls.size() < PastDispatcher::kMaxCalls) region->calls.push_back(call);
     } else if (attention && past.loose.size() < PastDispatcher::kMaxCalls) {
-      past.loose.push_back(kernel);
+      past.loose.push_back(call);
       state->loose_calls = true;
     }
     return true;
@@ -265,7 +271,8 @@ void BeginCompiledNode(ThreadState* state, const BackwardNode& opened) {
   ForwardTable* const table = ForwardsOf(opened.forward_thread);
   ForwardCall forward;
   for (int n = 0; table != nullptr && opened.sequence >= 0 && table->FindInside(opened.sequence, n, &forward); ++n) {
-    if (forward.backend == Backend::kFlexTriton) node.forwards.push_back(forward);
+    // Inductor's own templates, and FlashAttention-4 in their place.
+    if (forward.backend == Backend::kFlexTriton || forward.backend == Backend::kFlashAttn4) node.forwards.push_back(forward);
   }
   node.key = 0x6e6f;
   for (const ForwardCall& one : node.forwards) node.key = Mix(node.key, one.slot + 1);
@@ -286,22 +293,24 @@ void EndCompiledNode(ThreadState* state, const BackwardNode& closed) {
   PastDispatcher::Node& node = state->past->node;
   node.open = false;
   const bool whole = node.epoch != 0 && node.epoch == WatchEpoch();
-  std::erase_if(node.calls, [](KernelId kernel) { return KernelOf(kernel).facts.phase != Phase::kBackward; });
+  std::erase_if(node.calls,
+                [](const PastDispatcher::Call& call) { return KernelOf(call.kernel).facts.phase != Phase::kBackward; });
   bool alone = node.calls.size() == 1 && node.launches <= kAloneBackward;
   bool seen = true;
   if (whole) {
-    Learn(node.key, node.calls, alone);
+    Learn(node.key, KernelsOf(node.calls), alone);
   } else if (!node.forwards.empty()) {
     const Facts facts = Look(node.key);
     if (facts.seen > 0) {
-      node.calls = facts.calls;
+      node.calls.clear();
+      for (const KernelId kernel : facts.calls) node.calls.push_back({kernel});
       alone = facts.alone;
       seen = false;
     }
   }
   const Inside ours(state);
   for (size_t i = 0; i < node.calls.size(); ++i) {
-    const KernelEntry& entry = KernelOf(node.calls[i]);
+    const KernelEntry& entry = KernelOf(node.calls[i].kernel);
     CallRecord record;
     record.phase = Phase::kBackward;
     record.kernel_op = entry.name;
@@ -338,7 +347,7 @@ void EndCompiledNode(ThreadState* state, const BackwardNode& closed) {
 void CountLooseCalls(ThreadState* state) {
   state->loose_calls = false;
   if (state->past == nullptr) return;
-  const std::vector<KernelId> loose = std::move(state->past->loose);
+  const std::vector<PastDispatcher::Call> loose = std::move(state->past->loose);
   state->past->loose.clear();
   static std::atomic<bool> noted{false};
   if (!noted.exchange(true, std::memory_order_relaxed)) {
@@ -347,10 +356,10 @@ void CountLooseCalls(ThreadState* state) {
   }
   const Inside ours(state);
   const CallSite site = Where(&state->Caches().paths, state->compiled_depth);
-  for (const KernelId kernel : loose) {
-    CallRecord record = ForwardRecord(*state, site, kernel);
-    if (KernelOf(kernel).facts.phase == Phase::kBackward) record.phase = Phase::kBackward;
-    CountKernel(CountCall(&state->Caches().variants, record, ThreadId(state)), kernel, true, true);
+  for (const PastDispatcher::Call& call : loose) {
+    CallRecord record = ForwardRecord(*state, site, call.kernel);
+    if (KernelOf(call.kernel).facts.phase == Phase::kBackward) record.phase = Phase::kBackward;
+    CountKernel(CountCall(&state->Caches().variants, record, ThreadId(state)), call, true, true);
   }
 }
 

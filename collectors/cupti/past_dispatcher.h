@@ -1,9 +1,9 @@
 // Attention that no dispatcher event tells of: compiled flex_attention, and libraries whose kernels are called through pybind.
 //
 // It is found by its kernels while launches are watched. What runs inside a compiled region, or inside the backward node of a
-// compiled function, is remembered for that region: from then on each run of the region counts the same calls without any callback,
-// on the call path it has each time. A launch outside of both is counted only while launches are watched, with the call path of the
-// next event on its thread; the report says so.
+// compiled function, is remembered for that region: from then on each run of the region counts the same calls without any
+// callback, on the call path it has each time. A launch outside of both is counted only while launches are watched, with the
+// call path of the next event on its thread; the report says so.
 //
 // On the launching thread. Only processes that use a CUDA device come here.
 #pragma once
@@ -15,7 +15,7 @@
 namespace attntrace {
 
 // A launch that belongs to nothing that is open. Inside a CUPTI callback.
-void OnForeignLaunch(ThreadState* state, KernelId kernel) noexcept;
+void OnForeignLaunch(ThreadState* state, KernelId kernel, uint32_t correlation) noexcept;
 
 // Compiled regions, as the dispatch collector sees them begin and end; they nest. False: its end is not wanted.
 bool BeginRegion(ThreadState* state, const char* name);

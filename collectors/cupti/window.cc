@@ -6,7 +6,10 @@
 
 #include "collectors/cupti/abi.h"
 #include "collectors/cupti/devices.h"
+#include "collectors/cupti/gpu_time.h"
 #include "collectors/cupti/holder.h"
+#include "collectors/cupti/worker.h"
+#include "collectors/mapped.h"
 #include "collectors/spool_writer.h"
 
 namespace attntrace {
@@ -18,6 +21,9 @@ namespace {
 
 constexpr uint32_t kQuietBeginnings = 64;
 constexpr uint32_t kQuietLaunches = 20000;
+// The first subscription takes 16 ms, seconds where old drivers make code for it.
+constexpr int kPatienceMs = 5000;
+constexpr int kHung = INT32_MIN;
 
 const AttntraceCupti* g_cupti = nullptr;
 WatchSettings g_settings;
@@ -29,6 +35,7 @@ std::atomic<uint32_t> g_quiet{0}, g_quiet_launches{0};
 std::atomic<uint32_t> g_refusals{0};
 std::atomic<int32_t> g_patience{0};  // needs to let pass before CUPTI is asked again after a refusal
 std::atomic_flag g_changing = ATOMIC_FLAG_INIT;
+std::atomic<bool> g_forked{false};
 
 int FillSites(bool launches, AttntraceCuptiSite* sites) noexcept {
   int count = 0;
@@ -36,7 +43,8 @@ int FillSites(bool launches, AttntraceCuptiSite* sites) noexcept {
     for (const uint32_t callback : cupti::kLaunchCallbacks) sites[count++] = {cupti::kDriverApi, callback};
   }
   if (g_graphs.load(std::memory_order_relaxed) || launches) {
-    for (const uint32_t callback : {cupti::kGraphLaunch, cupti::kGraphLaunchPerThread}) sites[count++] = {cupti::kDriverApi, callback};
+    for (const uint32_t callback : {cupti::kGraphLaunch, cupti::kGraphLaunchPerThread})
+      sites[count++] = {cupti::kDriverApi, callback};
   }
   if (g_graphs.load(std::memory_order_relaxed)) {
     for (const uint32_t callback : {cupti::kGraphDestroyStarting, cupti::kGraphNodeCreated, cupti::kGraphNodeDestroyStarting,
@@ -81,11 +89,49 @@ void OnRefusal(int answer) noexcept {
   }
 }
 
+// What the worker is asked to do; one at a time, by g_changing. One that never ends keeps both.
+struct Wish {
+  AttntraceCuptiSite sites[32];
+  int count = 0, answer = 0;
+  bool gpu_time = false;
+};
+Wish g_wish;
+
+void Grant(void*) noexcept {
+  g_wish.answer = g_cupti->want(g_wish.sites, g_wish.count);
+  if (g_given_up.load(std::memory_order_relaxed)) {  // nobody waits any more
+    g_cupti->want(nullptr, 0);
+  } else if (g_wish.answer == 0 && g_wish.gpu_time) {
+    StartGpuTime(g_cupti);
+  }
+}
+
+int GrantInTime() noexcept {
+  if (g_forked.load(std::memory_order_relaxed)) return kAttntraceCuptiForked;
+  static std::atomic<bool> first{true};
+  const bool read = g_wish.count > 0 && first.exchange(false, std::memory_order_relaxed);
+  const int64_t before = read ? ReadDeviceMemory() : -1;
+  if (!RunOnWorker(Grant, nullptr, kPatienceMs)) return kHung;
+  const int64_t after = g_wish.count == 0 || read ? ReadDeviceMemory() : -1;  // now and then: as it is opened first, and closed
+  if (read && before >= 0 && after > before) NoteCuptiMemory(after - before);
+  return g_wish.answer;
+}
+
 // Sets what CUPTI is asked for; the window's state follows. Gives way where another thread is at it.
 void Ask(bool launches) noexcept {
   if (g_changing.test_and_set(std::memory_order_acquire)) return;
-  AttntraceCuptiSite sites[32];
-  const int answer = g_cupti->want(sites, FillSites(launches, sites));
+  // It looks CUPTI's functions up in the library, fails where somebody has subscribed, and takes the program with it.
+  if (launches && !g_open.load(std::memory_order_relaxed) && IsMapped("libproton")) {
+    GiveUp("Triton's profiler is in this process, and CUPTI is left to it: the kernels of attention calls are not named");
+    g_changing.clear(std::memory_order_release);
+    return;
+  }
+  g_wish.count = FillSites(launches, g_wish.sites);
+  g_wish.gpu_time = launches && g_settings.gpu_time;
+  const int answer = GrantInTime();
+  if (answer == kHung) {
+    return GiveUp("CUPTI has not answered for 5 s: the kernels of attention calls are not named");
+  }
   if (answer == 0) {
     g_generation.store(g_cupti->generation(), std::memory_order_relaxed);
     g_open.store(launches, std::memory_order_release);
@@ -106,7 +152,8 @@ void Close() noexcept {
 
 void StartWatch(const AttntraceCupti* cupti, const WatchSettings& settings) noexcept {
   g_settings = settings;
-  g_cupti = settings.instances > 0 || settings.everything ? cupti : nullptr;
+  if (settings.gpu_time) g_settings.everything = true;
+  g_cupti = settings.instances > 0 || g_settings.everything ? cupti : nullptr;
 }
 
 int WantedInstances() noexcept { return g_settings.instances; }
@@ -167,6 +214,9 @@ void WatchGraphs() noexcept {
 }
 
 void StopWatchAfterFork() noexcept {
+  g_forked.store(true, std::memory_order_relaxed);
+  ForgetWorkerAfterFork();
+  StopGpuTimeAfterFork();
   g_watch_enabled.store(false, std::memory_order_relaxed);
   g_open.store(false, std::memory_order_relaxed);
   g_graphs.store(false, std::memory_order_relaxed);

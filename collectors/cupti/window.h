@@ -1,8 +1,8 @@
 // When kernel launches are watched: only while some kind of call has not shown its kernels in a few whole instances.
 //
-// A launch costs about 0.7 us more while CUPTI calls us for it, and nothing once the subscription is given up. The window opens when
-// something begins whose kernels are still wanted, and closes after a run of beginnings whose kernels are known, or after many
-// launches without any beginning. A program that never touches a CUDA device never touches CUPTI.
+// A launch costs about 0.7 us more while CUPTI calls us for it, and nothing once the subscription is given up. The window opens
+// when something begins whose kernels are still wanted, and closes after a run of beginnings whose kernels are known, or after
+// many launches without any beginning. A program that never touches a CUDA device never touches CUPTI.
 //
 // Any thread. Everything but OnCudaMemory must be called outside of allocator locks and CUPTI callbacks.
 #pragma once
@@ -17,6 +17,7 @@ namespace attntrace {
 struct WatchSettings {
   int instances = 3;        // whole instances wanted of each kind of call; 0: CUPTI is left alone
   bool everything = false;  // the window never closes: every launch of the process is seen
+  bool gpu_time = false;    // device times are taken, see gpu_time.h; goes with `everything`
 };
 void StartWatch(const AttntraceCupti* cupti, const WatchSettings& settings) noexcept;
 

@@ -24,6 +24,10 @@ constexpr CountedBlindSpot kCounted[] = {
     {Counter::kForwardForgotten, "forward-forgotten", "forward calls forgotten before their backward ran: too many were open"},
     {Counter::kNoCallPath, "no-call-path", "calls whose call path could not be taken"},
     {Counter::kKernelNamesDropped, "kernel-names-dropped", "kernels that are counted without their names: there were too many"},
+    {Counter::kGpuRecordsLost, "gpu-records-lost", "kernels whose device time is missing: CUPTI had no room for their records"},
+    {Counter::kGpuRecordsBad, "gpu-records-bad", "kernels whose records had no times, or times of another clock"},
+    {Counter::kGpuLaunchesLost, "gpu-launches-lost",
+     "launches of calls whose records came too late to be told whose they were"},
     {Counter::kTentativeDropped, "tentative-dropped", "possible hand-written attention given up before it could be judged"},
 };
 

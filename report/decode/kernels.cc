@@ -42,6 +42,8 @@ void FillKernels(const Definitions& definitions, uint32_t slot, const spool::Var
   variant->set_kernel_calls(counters.kernel_instances.load(std::memory_order_relaxed));
   variant->set_replayed_calls(counters.replayed_calls.load(std::memory_order_relaxed));
   variant->set_replayed_kernels(counters.replayed_kernels.load(std::memory_order_relaxed));
+  variant->set_device_ns(counters.device_ns.load(std::memory_order_relaxed));
+  variant->set_timed_launches(counters.timed_launches.load(std::memory_order_relaxed));
   const auto records = definitions.Kernels(slot);
   uint32_t newest = 0;
   for (const spool::KernelDef* def : records) newest = std::max(newest, def->list);

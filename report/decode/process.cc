@@ -74,9 +74,14 @@ void DecodeProcess(const ProcessContext& context, Process* process) {
     const spool::DeviceTotals& totals = header.devices[i];
     const uint64_t allocated = totals.allocated_bytes.load(std::memory_order_relaxed);
     const int64_t peak = totals.peak_bytes.load(std::memory_order_relaxed);
-    if (allocated == 0 && peak == 0) continue;
+    if (allocated == 0 && peak == 0 && totals.device_bytes.load(std::memory_order_relaxed) == 0) continue;
     FillMemory(process->add_devices(), absl::StrCat("cuda:", i), peak, totals.live_bytes.load(std::memory_order_relaxed),
                allocated, totals.attributed_bytes.load(std::memory_order_relaxed));
+    DeviceMemory* memory = process->mutable_devices(process->devices_size() - 1);
+    memory->set_reserved_bytes(totals.reserved_bytes.load(std::memory_order_relaxed));
+    memory->set_other_bytes(totals.other_bytes.load(std::memory_order_relaxed));
+    memory->set_device_bytes(totals.device_bytes.load(std::memory_order_relaxed));
+    memory->set_cupti_bytes(totals.cupti_bytes.load(std::memory_order_relaxed));
   }
 }
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import time
 
 import torch
 
@@ -26,6 +27,45 @@ def use_device(index=0):
     report.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_size_t, ctypes.c_size_t, Device]
     report(0x1000, 512, 512, 512, Device(1, index))
     torch.ones(1)  # the next event tends to it
+
+
+fake.fake_replay.argtypes = [ctypes.c_void_p]
+fake.fake_resource.argtypes = [ctypes.c_uint32] + [ctypes.c_void_p] * 4
+REQUESTED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+COMPLETED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+
+
+def until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.01)
+
+
+class Profiler:
+    """Kineto's order in a session: buffers of its own, another clock, kinds on, flush, kinds off."""
+
+    def __init__(self):
+        self.memory = ctypes.create_string_buffer(1 << 20)
+        self.lent, self.bytes, self.strange = 0, 0, 0
+        self.requested, self.completed = REQUESTED(self.on_requested), COMPLETED(self.on_completed)
+
+    def on_requested(self, buffer, size, most):
+        ctypes.c_void_p.from_address(buffer).value = ctypes.addressof(self.memory)
+        ctypes.c_size_t.from_address(size).value = len(self.memory)
+        self.lent += 1
+
+    def on_completed(self, context, stream, buffer, size, valid):
+        self.strange += buffer != ctypes.addressof(self.memory)
+        self.bytes += valid
+
+    def start(self):
+        assert process.cuptiActivityRegisterCallbacks(self.requested, self.completed) == 0
+        assert process.cuptiActivityRegisterTimestampCallback(None) == 0
+        assert fake.cuptiActivityEnable(10) == 0
+
+    def stop(self):
+        assert fake.cuptiActivityFlushAll(1) == 0 and fake.cuptiActivityDisable(10) == 0
 
 
 def launch(name, callback=CU_LAUNCH_KERNEL):
@@ -86,6 +126,9 @@ class Peer:
 
     def subscribe(self):
         return process.cuptiSubscribe(ctypes.byref(self.handle), self.callback, ctypes.c_void_p(42))
+
+    def subscribe_v2(self):
+        return process.cuptiSubscribe_v2(ctypes.byref(self.handle), self.callback, ctypes.c_void_p(42), None)
 
     def enable(self, on, domain, callback):
         return process.cuptiEnableCallback(on, self.handle, domain, callback)

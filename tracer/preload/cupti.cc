@@ -1,12 +1,12 @@
 #include "tracer/preload/cupti.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include <atomic>
 
 #include "tracer/preload/attach.h"
 #include "tracer/preload/settings.h"
+#include "tracer/preload/turn.h"
 
 namespace attntrace::preload {
 namespace {
@@ -18,7 +18,9 @@ constexpr uint32_t kCallbacks = 1024;  // of one domain; CUDA 13 has about 800 i
 struct Wishes {
   std::atomic<uint64_t> bits[kDomains][kCallbacks / 64];
 
-  static bool Known(int domain, uint32_t callback) noexcept { return domain >= 0 && domain < kDomains && callback < kCallbacks; }
+  static bool Known(int domain, uint32_t callback) noexcept {
+    return domain >= 0 && domain < kDomains && callback < kCallbacks;
+  }
   bool Has(int domain, uint32_t callback) const noexcept {
     return Known(domain, callback) && (bits[domain][callback / 64].load(std::memory_order_relaxed) >> (callback % 64) & 1) != 0;
   }
@@ -61,30 +63,6 @@ std::atomic<void*> g_peer_user{nullptr};
 std::atomic<uint64_t> g_generation{0};
 std::atomic<bool> g_forked{false};
 std::atomic_flag g_turn = ATOMIC_FLAG_INIT;
-
-// One change at a time. The agent never waits; a peer does, but not for ever: its call might come from inside a callback of CUPTI's
-// that the other change waits for, and then it goes through untouched.
-class Turn {
- public:
-  explicit Turn(int milliseconds) noexcept {
-    for (int waited = 0; g_turn.test_and_set(std::memory_order_acquire); ++waited) {
-      if (waited >= milliseconds) return;
-      timespec pause{0, 1000000};
-      nanosleep(&pause, nullptr);
-    }
-    taken_ = true;
-  }
-  ~Turn() {
-    if (taken_) g_turn.clear(std::memory_order_release);
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  bool taken() const noexcept { return taken_; }
-
- private:
-  bool taken_ = false;
-};
-constexpr int kPeerWait = 500;
 
 void OnCallback(void*, int domain, uint32_t callback, const void* data) noexcept {
   if (g_forked.load(std::memory_order_relaxed)) return;
@@ -132,7 +110,7 @@ int Want(const AttntraceCuptiSite* sites, int count) noexcept {
   if (g_forked.load(std::memory_order_relaxed)) return kAttntraceCuptiForked;
   const RealCupti& real = GetRealCupti();
   if (!real.found) return kAttntraceCuptiMissing;
-  Turn turn(0);
+  Turn turn(&g_turn, 0);  // the agent never waits
   if (!turn.taken()) return kAttntraceCuptiBusy;
   WatchForksOnce();
   if (count == 0 && g_holder.load(std::memory_order_relaxed) == Holder::kAgent) {
@@ -169,18 +147,16 @@ int Shared() noexcept { return g_holder.load(std::memory_order_acquire) == Holde
 
 void* AgentLibrary() noexcept { return GetRealCupti().library; }
 
-const AttntraceCupti kForAgent = {Want, Generation, Shared, AgentLibrary};
-
-bool Sharing() noexcept { return GetSettings().tracing && !g_forked.load(std::memory_order_relaxed); }
+const AttntraceCupti kForAgent = {Want, Generation, Shared, AgentLibrary, TakeActivity};
 
 bool IsPeers(void* subscriber) noexcept {
   return g_holder.load(std::memory_order_acquire) == Holder::kPeer &&
          subscriber == g_subscriber.load(std::memory_order_relaxed);
 }
 
-constexpr int kNotInitialized = 15;  // CUPTI_ERROR_NOT_INITIALIZED: what a caller without a library would be told
-
 }  // namespace
+
+bool Sharing() noexcept { return GetSettings().tracing && !g_forked.load(std::memory_order_relaxed); }
 
 const AttntraceCupti* CuptiForAgent() noexcept { return &kForAgent; }
 
@@ -191,38 +167,54 @@ const AttntraceCupti* CuptiForAgent() noexcept { return &kForAgent; }
 
 using namespace attntrace::preload;
 
-ATTNTRACE_EXPORT int cuptiSubscribe(void** subscriber, CuptiCallback callback, void* user) {
-  const RealCupti& real = GetRealCupti();
-  if (!real.found) return kNotInitialized;
-  if (!Sharing()) return real.subscribe(subscriber, callback, user);
-  Turn turn(kPeerWait);
+template <typename Subscribe>
+static int SubscribePeer(void** subscriber, CuptiCallback callback, void* user, Subscribe subscribe) noexcept {
+  YieldActivity();  // a new subscription counts its launches afresh
+  Turn turn(&g_turn, kPeerWait);
   if (!turn.taken() || callback == nullptr || g_holder.load(std::memory_order_relaxed) == Holder::kPeer) {
-    return real.subscribe(subscriber, callback, user);  // a second peer gets CUPTI's own answer
+    return subscribe(callback, user);  // a second peer gets CUPTI's own answer
   }
   WatchForksOnce();
   if (g_holder.load(std::memory_order_relaxed) == Holder::kAgent) {
-    real.unsubscribe(g_subscriber.load(std::memory_order_relaxed));
+    GetRealCupti().unsubscribe(g_subscriber.load(std::memory_order_relaxed));
     Forget();
   }
   g_peer_user.store(user, std::memory_order_relaxed);
   g_peer_callback.store(callback, std::memory_order_release);
-  int result = real.subscribe(subscriber, OnCallback, nullptr);
+  int result = subscribe(OnCallback, nullptr);
   if (result != 0) {
     Forget();
     return result;
   }
   g_subscriber.store(*subscriber, std::memory_order_relaxed);
   g_holder.store(Holder::kPeer, std::memory_order_release);
-  EnableOurs(real);
+  EnableOurs(GetRealCupti());
   Changed();
   return 0;
 }
 
+ATTNTRACE_EXPORT int cuptiSubscribe(void** subscriber, CuptiCallback callback, void* user) {
+  const RealCupti& real = GetRealCupti();
+  if (!real.found) return kCuptiNotInitialized;
+  if (!Sharing()) return real.subscribe(subscriber, callback, user);
+  return SubscribePeer(subscriber, callback, user,
+                       [&](CuptiCallback as, void* with) { return real.subscribe(subscriber, as, with); });
+}
+
+// Since CUDA 13.0; its parameters say who subscribes, and are the peer's.
+ATTNTRACE_EXPORT int cuptiSubscribe_v2(void** subscriber, CuptiCallback callback, void* user, void* parameters) {
+  const RealCupti& real = GetRealCupti();
+  if (!real.found || real.subscribe_v2 == nullptr) return kCuptiNotInitialized;
+  if (!Sharing()) return real.subscribe_v2(subscriber, callback, user, parameters);
+  return SubscribePeer(subscriber, callback, user,
+                       [&](CuptiCallback as, void* with) { return real.subscribe_v2(subscriber, as, with, parameters); });
+}
+
 ATTNTRACE_EXPORT int cuptiUnsubscribe(void* subscriber) {
   const RealCupti& real = GetRealCupti();
-  if (!real.found) return kNotInitialized;
+  if (!real.found) return kCuptiNotInitialized;
   if (!Sharing() || !IsPeers(subscriber)) return real.unsubscribe(subscriber);
-  Turn turn(kPeerWait);
+  Turn turn(&g_turn, kPeerWait);
   int result = real.unsubscribe(subscriber);
   if (result == 0) Forget();  // the agent asks again when it next needs one
   return result;
@@ -230,9 +222,9 @@ ATTNTRACE_EXPORT int cuptiUnsubscribe(void* subscriber) {
 
 ATTNTRACE_EXPORT int cuptiEnableCallback(uint32_t enable, void* subscriber, int domain, uint32_t callback) {
   const RealCupti& real = GetRealCupti();
-  if (!real.found) return kNotInitialized;
+  if (!real.found) return kCuptiNotInitialized;
   if (!Sharing() || !IsPeers(subscriber)) return real.enable_callback(enable, subscriber, domain, callback);
-  Turn turn(kPeerWait);
+  Turn turn(&g_turn, kPeerWait);
   bool had = g_peers.Has(domain, callback);
   if (enable == 0 && g_ours.Has(domain, callback)) {
     g_peers.Set(domain, callback, false);
@@ -250,9 +242,9 @@ ATTNTRACE_EXPORT int cuptiEnableCallback(uint32_t enable, void* subscriber, int 
 
 ATTNTRACE_EXPORT int cuptiEnableDomain(uint32_t enable, void* subscriber, int domain) {
   const RealCupti& real = GetRealCupti();
-  if (!real.found) return kNotInitialized;
+  if (!real.found) return kCuptiNotInitialized;
   if (!Sharing() || !IsPeers(subscriber)) return real.enable_domain(enable, subscriber, domain);
-  Turn turn(kPeerWait);
+  Turn turn(&g_turn, kPeerWait);
   if (enable != 0) g_peers.SetDomain(domain, true);
   int result = real.enable_domain(enable, subscriber, domain);
   if ((result == 0) == (enable == 0)) g_peers.SetDomain(domain, false);
@@ -262,9 +254,9 @@ ATTNTRACE_EXPORT int cuptiEnableDomain(uint32_t enable, void* subscriber, int do
 
 ATTNTRACE_EXPORT int cuptiEnableAllDomains(uint32_t enable, void* subscriber) {
   const RealCupti& real = GetRealCupti();
-  if (!real.found) return kNotInitialized;
+  if (!real.found) return kCuptiNotInitialized;
   if (!Sharing() || !IsPeers(subscriber)) return real.enable_all_domains(enable, subscriber);
-  Turn turn(kPeerWait);
+  Turn turn(&g_turn, kPeerWait);
   if (enable != 0) g_peers.SetAll(true);
   int result = real.enable_all_domains(enable, subscriber);
   if ((result == 0) == (enable == 0)) g_peers.SetAll(false);
@@ -274,9 +266,10 @@ ATTNTRACE_EXPORT int cuptiEnableAllDomains(uint32_t enable, void* subscriber) {
 
 ATTNTRACE_EXPORT int cuptiFinalize() {
   const RealCupti& real = GetRealCupti();
-  if (!real.found) return kNotInitialized;
+  if (!real.found) return kCuptiNotInitialized;
   if (!Sharing()) return real.finalize();
-  Turn turn(kPeerWait);
+  YieldActivity();
+  Turn turn(&g_turn, kPeerWait);
   int result = real.finalize();
   g_ours.SetAll(false);
   Forget();  // whoever held it, CUPTI starts afresh

@@ -39,6 +39,9 @@ bool Resolve(RealCupti* real) noexcept {
                 Take(library, "cuptiEnableDomain", &real->enable_domain) &&
                 Take(library, "cuptiEnableAllDomains", &real->enable_all_domains) &&
                 Take(library, "cuptiFinalize", &real->finalize);
+  Take(library, "cuptiSubscribe_v2", &real->subscribe_v2);
+  Take(library, "cuptiActivityRegisterCallbacks", &real->register_buffers);
+  Take(library, "cuptiActivityRegisterTimestampCallback", &real->register_clock);
   return real->found;
 }
 

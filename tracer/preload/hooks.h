@@ -51,7 +51,10 @@ enum AttntraceCuptiAnswer {     // beside CUPTI's own results, which are not neg
   kAttntraceCuptiMissing = -1,  // no libcupti in the process
   kAttntraceCuptiBusy = -2,     // a change by another thread is under way: ask again
   kAttntraceCuptiForked = -3,   // a forked child leaves CUPTI alone
+  kAttntraceCuptiPeer = -4,     // a client of the program's has taken it
 };
+typedef void (*AttntraceBufferRequested)(uint8_t** buffer, size_t* size, size_t* most_records);
+typedef void (*AttntraceBufferCompleted)(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid);
 struct AttntraceCupti {
   // From now on the agent wants exactly these callbacks; none gives its own subscription up. 0 or a CUptiResult or an answer
   // above.
@@ -60,6 +63,10 @@ struct AttntraceCupti {
   uint64_t (*generation)();
   int (*shared)();     // 1: a client of the program's holds the subscription, with us in front
   void* (*library)();  // dlopen handle of libcupti, for dlsym; null where there is none
+  // Makes the agent's buffers for activity records CUPTI's, where no client of the program's has brought its own. `yield` is
+  // called once, when one comes: on its thread and before its call goes on, so that all buffers can be had back. Same answers
+  // as `want`.
+  int (*take_activity)(AttntraceBufferRequested requested, AttntraceBufferCompleted completed, void (*yield)());
 };
 
 // What the preload tells the agent when it starts it.

@@ -21,7 +21,7 @@
 namespace attntrace::spool {
 
 inline constexpr char kMagic[8] = {'A', 'T', 'T', 'N', 'S', 'P', 'L', '\n'};
-inline constexpr uint32_t kVersion = 3;  // Bump with any change in this file or in words.h.
+inline constexpr uint32_t kVersion = 4;  // Bump with any change in this file or in words.h.
 
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr uint32_t kMaxVariants = 2048;
@@ -37,6 +37,12 @@ struct DeviceTotals {  // One CUDA device, by index. Bytes as PyTorch's caching 
   std::atomic<int64_t> peak_bytes;
   std::atomic<uint64_t> allocated_bytes;   // sum over all allocations
   std::atomic<uint64_t> attributed_bytes;  // of these, inside an attention call
+  std::atomic<int64_t> reserved_now;       // that the allocator had taken from the driver, and the highest of it
+  std::atomic<int64_t> reserved_bytes;
+  // Beyond that, at the newest reading of the driver's own figures; device_bytes 0: never read.
+  std::atomic<int64_t> other_bytes;
+  std::atomic<int64_t> device_bytes;
+  std::atomic<int64_t> cupti_bytes;  // of other_bytes: came while CUPTI was switched on
 };
 
 struct Header {
@@ -83,8 +89,11 @@ struct VariantCounters {
   std::atomic<uint64_t> kernel_instances;  // calls that were watched from their start to their end
   std::atomic<uint64_t> replayed_calls;    // run again by graph launches, beside `calls`
   std::atomic<uint64_t> replayed_kernels;
+  // Only with --gpu-time: on the device, of the launches whose records came, replays among them.
+  std::atomic<uint64_t> device_ns;
+  std::atomic<uint64_t> timed_launches;
 };
-static_assert(sizeof(VariantCounters) == 128);
+static_assert(sizeof(VariantCounters) == 144);
 
 struct Event {                     // one attention call, for the post-mortem
   std::atomic<uint64_t> sequence;  // index + 1 of this event in the whole run; written last

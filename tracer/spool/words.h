@@ -100,35 +100,42 @@ namespace attntrace {
 
 // Process totals, kept in the spool's header and shown in the report under these names. Bytes are bytes of tensor storage as
 // PyTorch's allocators report them; counts are events.
-#define ATTNTRACE_COUNTERS(X)                                                                                  \
-  X(kForwardCalls, "calls_forward")                                                                            \
-  X(kBackwardCalls, "calls_backward")                                                                          \
-  X(kRecomputeCalls, "calls_recompute")                                                                        \
-  X(kOpenCalls, "calls_open") /* operators of attention that run now: not 0 in a process that died in one */   \
-  X(kCpuLiveBytes, "cpu_live_bytes")                                                                           \
-  X(kCpuPeakBytes, "cpu_peak_bytes")                                                                           \
-  X(kCpuAllocatedBytes, "cpu_allocated_bytes")   /* sum over all allocations */                                \
-  X(kCpuAttributedBytes, "cpu_attributed_bytes") /* of these, inside an attention call */                      \
-  X(kCpuAllocations, "cpu_allocations")                                                                        \
-  X(kCpuFrees, "cpu_frees")                                                                                    \
-  X(kCpuUnknownFrees, "cpu_unknown_frees")                                                                     \
-  X(kBackwardUnmatched, "backward_unmatched") /* an attention node of no known call */                         \
-  X(kForwardForgotten, "forward_forgotten")   /* calls dropped from the bounded table */                       \
-  X(kTracingEvents, "tracing_events")         /* FakeTensor, wrapper, meta: not calls */                       \
-  X(kVariantsDropped, "variants_dropped")                                                                      \
-  X(kVariantsFolded, "variants_folded") /* shapes folded into one variant */                                   \
-  X(kDefinitionsDropped, "definitions_dropped")                                                                \
-  X(kFaults, "faults") /* exceptions caught at our entries */                                                  \
-  X(kNoCallPath, "no_call_path")                                                                               \
-  X(kForks, "forks")                                                                                           \
-  X(kTentativeDropped, "tentative_dropped")                                                                    \
-  /* CUDA kernels: launches while they were watched. Seen = attributed to an attention call + unattributed. */ \
-  X(kKernelLaunches, "kernel_launches_seen")                                                                   \
-  X(kKernelLaunchesAttributed, "kernel_launches_attributed")                                                   \
-  X(kKernelLaunchesUnattributed, "kernel_launches_unattributed")                                               \
-  X(kGraphLaunches, "graph_launches_seen")             /* replays of CUDA graphs, while watched */             \
-  X(kGraphKernelsReplayed, "graph_kernels_attributed") /* kernels of attention calls in them */                \
-  X(kKernelNamesDropped, "kernel_names_dropped")       /* more distinct kernels than a call or the table holds */
+#define ATTNTRACE_COUNTERS(X)                                                                                     \
+  X(kForwardCalls, "calls_forward")                                                                               \
+  X(kBackwardCalls, "calls_backward")                                                                             \
+  X(kRecomputeCalls, "calls_recompute")                                                                           \
+  X(kOpenCalls, "calls_open") /* operators of attention that run now: not 0 in a process that died in one */      \
+  X(kCpuLiveBytes, "cpu_live_bytes")                                                                              \
+  X(kCpuPeakBytes, "cpu_peak_bytes")                                                                              \
+  X(kCpuAllocatedBytes, "cpu_allocated_bytes")   /* sum over all allocations */                                   \
+  X(kCpuAttributedBytes, "cpu_attributed_bytes") /* of these, inside an attention call */                         \
+  X(kCpuAllocations, "cpu_allocations")                                                                           \
+  X(kCpuFrees, "cpu_frees")                                                                                       \
+  X(kCpuUnknownFrees, "cpu_unknown_frees")                                                                        \
+  X(kBackwardUnmatched, "backward_unmatched") /* an attention node of no known call */                            \
+  X(kForwardForgotten, "forward_forgotten")   /* calls dropped from the bounded table */                          \
+  X(kTracingEvents, "tracing_events")         /* FakeTensor, wrapper, meta: not calls */                          \
+  X(kVariantsDropped, "variants_dropped")                                                                         \
+  X(kVariantsFolded, "variants_folded") /* shapes folded into one variant */                                      \
+  X(kDefinitionsDropped, "definitions_dropped")                                                                   \
+  X(kFaults, "faults") /* exceptions caught at our entries */                                                     \
+  X(kNoCallPath, "no_call_path")                                                                                  \
+  X(kForks, "forks")                                                                                              \
+  X(kTentativeDropped, "tentative_dropped")                                                                       \
+  /* CUDA kernels: launches while they were watched. Seen = attributed to an attention call + unattributed. */    \
+  X(kKernelLaunches, "kernel_launches_seen")                                                                      \
+  X(kKernelLaunchesAttributed, "kernel_launches_attributed")                                                      \
+  X(kKernelLaunchesUnattributed, "kernel_launches_unattributed")                                                  \
+  X(kGraphLaunches, "graph_launches_seen")             /* replays of CUDA graphs, while watched */                \
+  X(kGraphKernelsReplayed, "graph_kernels_attributed") /* kernels of attention calls in them */                   \
+  X(kKernelNamesDropped, "kernel_names_dropped")       /* more distinct kernels than a call or the table holds */ \
+  /* --gpu-time: what CUPTI's records say. A record that came is timed or bad; one that did not is lost. */       \
+  X(kGpuKernelsTimed, "gpu_kernels_timed") /* of the whole process */                                             \
+  X(kGpuNs, "gpu_ns_seen")                 /* sum of their time on devices */                                     \
+  X(kGpuNsAttributed, "gpu_ns_attributed") /* of it, kernels of attention calls */                                \
+  X(kGpuRecordsBad, "gpu_records_bad")     /* without times, or with times of another clock */                    \
+  X(kGpuRecordsLost, "gpu_records_lost")   /* dropped by CUPTI for want of a buffer */                            \
+  X(kGpuLaunchesLost, "gpu_launches_lost") /* launches of calls, forgotten before their record came */
 
 #define ATTNTRACE_ENUMERATOR(e, ...) e,
 #define ATTNTRACE_NAME(e, name, ...) name,
