@@ -42,6 +42,7 @@ bool Has(const PhaseCell& cell, const PhaseCell::Ran& ran) {
 void AddTo(PhaseCell* cell, const Variant& variant) {
   if (PhaseCell::Ran ran = RanOf(variant); !Has(*cell, ran)) cell->ran.push_back(std::move(ran));
   cell->calls += variant.count();
+  cell->device_ns += variant.device_ns();
   cell->peak_bytes = std::max(cell->peak_bytes, variant.peak_bytes());
 }
 

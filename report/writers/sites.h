@@ -19,6 +19,7 @@ struct PhaseCell {
   std::vector<Ran> ran;  // without repeats; more than one only where a row's backward or recompute went different ways
   uint64_t calls = 0;
   int64_t peak_bytes = 0;  // highest
+  uint64_t device_ns = 0;
 };
 
 struct SiteRow {

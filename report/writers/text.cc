@@ -13,6 +13,8 @@ std::string WriteText(const Report& report, const WriterOptions& options) {
   AppendHeader(context, &out);
   AppendFindings(context, &out);
   AppendCallSites(context, &out);
+  AppendKernels(context, &out);
+  AppendDeviceMemory(context, &out);
   AppendProcesses(context, &out);
   AppendNotSeen(context, &out);
   AppendNext(context, &out);

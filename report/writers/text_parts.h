@@ -29,6 +29,9 @@ void AppendFindings(const TextContext& context, std::string* out);
 void AppendWhere(const TextContext& context, const Finding& finding, std::string* out);
 // text_table.cc: every call site, its phases side by side.
 void AppendCallSites(const TextContext& context, std::string* out);
+// text_kernels.cc: what one call launches on a device, and what is in use there that is not PyTorch's.
+void AppendKernels(const TextContext& context, std::string* out);
+void AppendDeviceMemory(const TextContext& context, std::string* out);
 // text_tail.cc: processes, what was not seen, where the report is, what to do next.
 void AppendProcesses(const TextContext& context, std::string* out);
 void AppendNotSeen(const TextContext& context, std::string* out);

@@ -123,6 +123,12 @@ std::vector<Column> Columns(const std::vector<SiteRow>& rows) {
     return PeakText(both);
   });
   if (backward) add("peak bwd", true, [](const SiteRow& row) { return PeakText(row.backward); });
+  const auto timed = [](const SiteRow& row) {
+    return row.forward.device_ns + row.backward.device_ns + row.recompute.device_ns;
+  };
+  if (std::any_of(rows.begin(), rows.end(), [&](const SiteRow& row) { return timed(row) > 0; })) {
+    add("gpu time", true, [&](const SiteRow& row) { return timed(row) == 0 ? "-" : FormatNs(timed(row)); });
+  }
   return columns;
 }
 

@@ -141,6 +141,38 @@ TEST_CASE("recompute, masks, two backends at one place, several processes, blind
   CheckGolden("processes.txt", Text(*report));
 }
 
+void AddKernel(Variant* variant, const std::string& name, uint32_t launches) {
+  Kernel* const kernel = variant->add_kernels();
+  kernel->set_name(name);
+  kernel->set_launches(launches);
+}
+
+TEST_CASE("kernels, time and memory of a device") {
+  SpoolBuilder builder;
+  const testing::SampleFrames f(builder);
+  auto def = builder.Sdpa(builder.Path({f.own, f.step, f.main}), Backend::kFlash, PathKind::kFused);
+  const auto slot = builder.Variant(def, 10, 28 << 20);
+  builder.Backward(slot, def, 10, 40 << 20);
+  def.backend = Backend::kFlexTriton;
+  def.q = def.k = def.v = {};
+  builder.Variant(def, 4);
+  Report report = Decode(builder);
+  CHECK_FALSE(Has(Text(report), "kernels "));
+  AddKernel(report.mutable_variants(0), "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Traits<64> >(int)", 1);
+  AddKernel(report.mutable_variants(1), "void pytorch_flash::flash_bwd_dot_do_o_kernel<true>(int)", 1);
+  AddKernel(report.mutable_variants(1), "gemm", 2);
+  report.mutable_variants(1)->set_device_ns(2'500'000);
+  report.mutable_variants(1)->set_timed_launches(30);
+  DeviceMemory& memory = *report.mutable_processes(0)->add_devices();
+  memory.set_device("cuda:0");
+  memory.set_peak_bytes(600 << 20);
+  memory.set_reserved_bytes(640 << 20);
+  memory.set_other_bytes(1 << 30);
+  memory.set_device_bytes(int64_t{140} << 30);
+  memory.set_cupti_bytes(6 << 20);
+  CheckGolden("device.txt", Text(report));
+}
+
 TEST_CASE("nothing traced, and no attention") {
   RunFacts run = SampleRun();
   run.untraced.push_back({99, "no agent for PyTorch 2.3.1"});
