@@ -76,21 +76,20 @@ def memory(job, setting):
     result, report = job.traced("memory.py", name=f"memory-{name}", PYTORCH_CUDA_ALLOC_CONF=setting)
     own = json.loads(result.stdout.splitlines()[-1])
     report.check_laws()
-    if name == "async":  # makes no reports to any profiler; the report has to say so
-        codes = [spot["code"] for spot in report.message.get("blind_spots", [])]
-        expect("device-memory" in codes, f"blind spots {codes}")
-        return "not reported by this allocator, and said so"
+    expect(not report.blind(), f"blind spots {report.blind()}, allocator counts in steps {own['steps']}")
     device = report.device("cuda:0")
     equal("process peak", number(device, "peak_bytes"), own["peak"])
     named = report.named("memory.py")
     for call, peak in own["calls"].items():
         equal(f"peak of {call}", {number(v, "peak_bytes") for v in named[call]["forward"]}, {peak})
-    return f"peak {own['peak']} bytes, {len(own['calls'])} calls equal to the byte"
+    expect(number(device, "device_bytes") > 0 and number(device, "reserved_bytes") >= own["peak"], f"no reading of the device: {device}")
+    return (f"peak {own['peak']} bytes, {len(own['calls'])} calls equal to the byte; counted in steps {own['steps']}; "
+            f"{number(device, 'other_bytes') >> 20} MiB not PyTorch's, CUPTI's {number(device, 'cupti_bytes') >> 10} KiB")
 
 
-def profiler(job, order):
-    untraced = json.loads(job.untraced("profiled.py", order).stdout.splitlines()[-1])
-    result, report = job.traced("profiled.py", order)
+def profiler(job, order, **variables):
+    untraced = json.loads(job.untraced("profiled.py", order, **variables).stdout.splitlines()[-1])
+    result, report = job.traced("profiled.py", order, name="-".join(["profiled", order, *variables]), **variables)
     traced = json.loads(result.stdout.splitlines()[-1])
     equal("device events", [s["device"] for s in traced], [s["device"] for s in untraced])
     equal("names of device events", [s["names"] for s in traced], [s["names"] for s in untraced])
@@ -98,6 +97,167 @@ def profiler(job, order):
     last = report.named("profiled.py")["a kind that is new after all of them"].get("forward", [])
     expect(last and all(v.get("kernels") for v in last), "no kernels of the call after the sessions")
     return f"{len(traced)} sessions with {[s['device'] for s in traced]} device events, all {[s['all'] for s in traced]} / untraced {[s['all'] for s in untraced]}"
+
+
+def profiler_daemon(job):
+    return profiler(job, "late", KINETO_USE_DAEMON=1)
+
+
+def gpu_time(job):
+    profiled = json.loads(job.untraced("gpu_time.py", PROFILE=1).stdout.splitlines()[-1])
+    _, report = job.traced("gpu_time.py", options=("--gpu-time",))
+    report.check_laws()
+    expect(not report.blind(), f"blind spots {report.blind()}")
+    equal("device time of all variants", sum(number(v, "device_ns") for v in report.variants), report.counter("gpu_ns_attributed"))
+    named, wrong, seen = report.named("gpu_time.py"), [], []
+    for name, phases in profiled.items():
+        for phase, (kernels, ns) in phases.items():
+            found = named[name].get(phase, [])
+            launches, ours = (sum(number(v, key) for v in found) for key in ("timed_launches", "device_ns"))
+            calls = 30 if name == "graph" else sum(number(v, "count") for v in found)
+            if launches == 0:
+                wrong.append(f"{name} {phase}: nothing was timed")
+                continue
+            ratio = ours / calls / (ns / 30)
+            text = f"{name} {phase} {ours / calls / 1000:.1f} us a call, {launches / calls:.1f} kernels (profiler {ns / 30000:.1f}, {kernels / 30:.1f})"
+            seen.append(text)
+            # Of a compiled region only the template is the call's; a backward by hand has steps that belong to nobody.
+            low, high = (0.5, 1.05) if name == "flex-triton" else (0.9, 1.1) if name == "math" else (0.95, 1.05)
+            if not low <= ratio <= high:
+                wrong.append(f"{text}: {ratio:.3f}x")
+    expect(not wrong, "\n".join(wrong))
+    return "; ".join(seen)
+
+
+def gpu_time_beside_profiler(job):
+    """A profiler comes while device times are taken: it gets what it gets untraced, and the report says where times end."""
+    untraced = json.loads(job.untraced("profiled.py", "late").stdout.splitlines()[-1])
+    result, report = job.traced("profiled.py", "late", name="profiled-gpu-time", options=("--gpu-time",))
+    traced = json.loads(result.stdout.splitlines()[-1])
+    equal("device events", [s["device"] for s in traced], [s["device"] for s in untraced])
+    equal("names of device events", [s["names"] for s in traced], [s["names"] for s in untraced])
+    report.check_laws()
+    expect("gpu-time" in dict(report.blind()), f"blind spots {report.blind()}")
+    timed = report.counter("gpu_kernels_timed")
+    expect(timed > 0, "nothing was timed before it came")
+    return f"{timed} kernels timed, then: {dict(report.blind())['gpu-time']}"
+
+
+def forked(job, *options):
+    _, report = job.traced("forked.py", name="forked" + "".join(options), options=options, timeout=120)
+    named = report.named("forked.py")
+    equal("calls in workers", sum(number(v, "count") for v in named["in a worker"].get("forward", [])), 32)
+    for phase in ("forward", "backward"):
+        equal(f"{phase} calls in the parent", sum(number(v, "count") for v in named["in the parent"].get(phase, [])), 8)
+    report.check_laws()
+    return f"{len(report.message['processes'])} processes, faults 0"
+
+
+def exits(job, *options):
+    seen = []
+    for way in ("end", "exit", "os._exit", "raise", "thread", "sigterm", "fault"):
+        plain = job.untraced("exits.py", way, code=None, timeout=120)
+        traced, _ = job.traced("exits.py", way, name="exits-" + way + "".join(options), code=None, options=options, timeout=120)
+        if way == "thread":  # what a thread meets while the interpreter ends is not the same twice
+            expect(traced.seconds < plain.seconds + 30, f"{way}: {traced.seconds:.1f} s, untraced {plain.seconds:.1f} s")
+            continue
+        equal(f"{way}: exit", traced.returncode, plain.returncode)
+        expect(traced.seconds < plain.seconds + 15, f"{way}: {traced.seconds:.1f} s, untraced {plain.seconds:.1f} s")
+        seen.append(f"{way} {traced.returncode} +{traced.seconds - plain.seconds:.1f} s")
+    return ", ".join(seen)
+
+
+def _findings(report):
+    return {f["rule"]: f for f in report.message.get("findings", [])}
+
+
+def wide_heads(job):
+    """B14: grouped heads of 512 run math, repeated ones do not."""
+    _, report = job.traced("wide_heads.py", options=("--reference=off",))
+    named = report.named("wide_heads.py")
+    equal("grouped", {v["backend"] for v in named["grouped"]["forward"]}, {"math"})
+    equal("repeated", {v["backend"] for v in named["repeated"]["forward"]}, {"efficient"})
+    finding = _findings(report).get("sdpa-math")
+    expect(finding is not None, f"findings {sorted(_findings(report))}")
+    gates = {g["backend"] for g in finding.get("gates", [])}
+    expect({"flash", "efficient", "cudnn"} <= gates, f"gates of {sorted(gates)}")
+    equal("other findings", sorted(_findings(report)), ["sdpa-math"])
+    return "; ".join(sorted(g["backend"] + ": " + g["text"].strip() for g in finding["gates"]))
+
+
+def large_batch(job):
+    """B21: a batch that is one too large for a grid."""
+    seen = []
+    for backend in ("EFFICIENT_ATTENTION", "FLASH_ATTENTION", "CUDNN_ATTENTION", "MATH"):
+        plain = job.untraced("large_batch.py", backend, code=None)
+        traced, report = job.traced("large_batch.py", backend, code=plain.returncode, options=("--reference=off",))
+        rules = sorted(_findings(report))
+        error = "" if plain.returncode == 0 else plain.stderr.strip().splitlines()[-1][:120]
+        seen.append(f"{backend}: exit {plain.returncode} {error}, findings {rules}")
+        expect((plain.returncode == 0) == ("backend-error" not in rules), "; ".join(seen))
+    return "; ".join(seen)
+
+
+def aot_eager(job):
+    """B05: compiled, but with a backend that lowers nothing."""
+    _, report = job.traced("flex_reasons.py", "aot_eager", options=("--reference=off",))
+    finding = _findings(report).get("flex-dense")
+    expect(finding is not None and finding["phase"] == "forward,backward", f"findings {sorted(_findings(report))}")
+    expect("aot_eager" in finding.get("why", ""), finding.get("why", ""))
+    return finding["why"]
+
+
+def dropout(job):
+    """B28: dropout keeps no kernel of CUDA's from being fused, and is no finding."""
+    seen = []
+    for cudnn in (1, 0):
+        _, report = job.traced("dropout.py", name=f"dropout-cudnn{cudnn}", CUDNN=cudnn, options=("--reference=off",))
+        named = report.named("dropout.py")
+        got = {name: sorted({v["backend"] for phase in named[name].values() for v in phase}) for name in ("without", "with")}
+        equal(f"cuDNN {cudnn}", got, {"without": ["cudnn" if cudnn else "flash"], "with": ["cudnn" if cudnn else "flash"]})
+        equal("findings", sorted(_findings(report)), [])
+        peaks = {name: max(number(v, "peak_bytes") for v in named[name]["backward"]) for name in ("without", "with")}
+        seen.append(f"cuDNN {cudnn}: {got['with'][0]}, backward peak {peaks['without']} without, {peaks['with']} with")
+    return "; ".join(seen)
+
+
+def beside_tool(job, tool, *arguments):
+    """Another tool that wants CUPTI: what it leaves to us is reported, what it does not is said."""
+    import os
+    import shutil
+
+    path = shutil.which(tool) or f"/usr/local/cuda/bin/{tool}"
+    if not os.path.exists(path):
+        return f"skipped: {tool} is not here"
+    import sys
+
+    _, report = job.traced("memory.py", name=tool, launcher=[path, *arguments, sys.executable], timeout=280)
+    # A tool may start the program through processes of its own; the program's is the one with variants.
+    calls = sum(number(v, "count") for v in report.variants if v["phase"] == "forward")
+    equal("forward calls", calls, 5)
+    launches = sum(number(v, "kernel_launches") for v in report.variants)
+    said = dict(report.blind()).get("cupti", "")
+    expect(launches > 0 or said, "no kernels, and nothing is said")
+    return f"{launches} launches attributed; {said or 'nothing held CUPTI'}"
+
+
+def pairs(job):
+    _, report = job.traced("pairs.py", options=("--reference=off",))
+    report.check_laws()
+    named, wrong = report.named("pairs.py"), []
+    for name, backends, layers in (("target", {"cudnn", "flash", "efficient"}, 4), ("draft", {"eager"}, 2)):
+        for phase in ("forward", "backward"):
+            for rank in (0, 1):
+                mine = [v for v in named[name].get(phase, []) if f"cuda:{rank}" in {t["device"] for t in v.get("tensors", [])}]
+                count, ran = sum(number(v, "count") for v in mine), {v["backend"] for v in mine}
+                if count != 6 * layers or not ran or not ran <= backends:
+                    wrong.append(f"{name} {phase} on cuda:{rank}: {count} calls by {sorted(ran)}, expected {6 * layers}")
+                if phase == "forward" and any(f"pair-{rank}" not in v.get("thread", "") for v in mine):
+                    wrong.append(f"{name} on cuda:{rank}: threads {sorted({v.get('thread', '') for v in mine})}")
+                if any(not v.get("kernels") for v in mine):
+                    wrong.append(f"{name} {phase} on cuda:{rank}: no kernels")
+    expect(not wrong, "\n".join(wrong))
+    return "a target and a draft on each of two devices, each by its thread"
 
 
 def graphs(job):
@@ -132,6 +292,23 @@ def oom(job):
     result, _ = job.traced("oom.py", code=code)
     expect("OutOfMemoryError" in result.stderr, "no OutOfMemoryError on stderr")
     return f"exit {code} both ways"
+
+
+def step_time(job):
+    """Pairs of runs, untraced and traced, one after the other; the median of their ratios."""
+    plain = lambda: json.loads(job.untraced("llama.py", STEPS=40).stdout.splitlines()[-1])["median_ms"]
+    traced = lambda name, *options: _traced_llama(job, name, options, STEPS=40)[0]["median_ms"]
+    rows = []
+    for i in range(5):
+        order = (plain, lambda: traced("step")) if i % 2 == 0 else (lambda: traced("step"), plain)
+        first, second = order[0](), order[1]()
+        rows.append((first, second) if i % 2 == 0 else (second, first))
+    ratio = statistics.median(t / u for u, t in rows)
+    extra = {option: traced("step-option", option) for option in ("--kernel-calls=0", "--watch-launches", "--gpu-time")}
+    untraced = statistics.median(u for u, _ in rows)
+    text = (f"untraced {untraced:.2f} ms, traced {statistics.median(t for _, t in rows):.2f} ms, median of 5 pairs {ratio:.3f}x; "
+            + ", ".join(f"{option} {ms / untraced:.3f}x" for option, ms in extra.items()))
+    return text + ("" if ratio <= 1.02 else "; the 1.02x of a step is NOT HELD")  # a benchmark, not a test
 
 
 def llama(job):
@@ -188,7 +365,12 @@ TOGETHER = {
     "matrix, cuDNN": (matrix, (1,), 1), "matrix, no cuDNN": (matrix, (0,), 1), "kernels": (kernels, (), 1),
     "memory": (memory, ("",), 1), "memory, expandable segments": (memory, ("expandable_segments:True",), 1),
     "memory, cudaMallocAsync": (memory, ("backend:cudaMallocAsync",), 1), "profiler first": (profiler, ("first",), 1),
-    "profiler late": (profiler, ("late",), 1), "graphs": (graphs, (), 1), "threads": (threads, (), 1), "oom": (oom, (), 1),
-    "ddp": (ddp, (), 2),
+    "profiler late": (profiler, ("late",), 1), "profiler daemon": (profiler_daemon, (), 1),
+    "profiler beside gpu-time": (gpu_time_beside_profiler, (), 1), "graphs": (graphs, (), 1), "threads": (threads, (), 1),
+    "oom": (oom, (), 1), "ddp": (ddp, (), 2), "pairs": (pairs, (), 2), "forked": (forked, (), 1), "forked, gpu-time": (forked, ("--gpu-time",), 1),
+    "B14 wide heads": (wide_heads, (), 1), "B21 large batch": (large_batch, (), 1), "B05 aot_eager": (aot_eager, (), 1),
+    "B28 dropout": (dropout, (), 1), "beside compute-sanitizer": (beside_tool, ("compute-sanitizer", "--tool", "memcheck"), 1),
+    "beside nsys": (beside_tool, ("nsys", "profile", "--trace=cuda", "--force-overwrite=true", "--output=attntrace-nsys"), 1),
 }
-ALONE = {"llama 1B": (llama, (), 1)}
+ALONE = {"gpu-time": (gpu_time, (), 1), "exits": (exits, (), 1), "exits, gpu-time": (exits, ("--gpu-time",), 1),
+         "step time": (step_time, (), 1), "llama 1B": (llama, (), 1)}

@@ -29,8 +29,14 @@ with torch.no_grad():
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
     measured("math", lambda: sdpa(q, k, v))  # math
+steps = {}
+for n in (1, 513, (1 << 20) + 1):  # how the allocator counts
+    before = torch.cuda.memory_allocated()
+    held = torch.empty(n, dtype=torch.uint8, device="cuda")
+    steps[n] = torch.cuda.memory_allocated() - before
+    del held
 out = sdpa(q, k, v)
 out.sum().backward()
 torch.cuda.synchronize()
 highest = max(highest, torch.cuda.max_memory_allocated())
-print(json.dumps({"peak": highest, "live": torch.cuda.memory_allocated(), "calls": calls}))
+print(json.dumps({"peak": highest, "live": torch.cuda.memory_allocated(), "calls": calls, "steps": steps}))
