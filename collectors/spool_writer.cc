@@ -64,9 +64,10 @@ uint64_t SpoolWriter::SinceStart() const noexcept { return MonotonicNs() - start
 
 int SpoolWriter::CreateFile(std::string* reason) noexcept {
   int fd = -1;
+  std::string path;
   for (int n = 0; fd < 0 && n < 100; ++n) {
-    const std::string path = directory_ + "/" + std::to_string(getpid()) + "-" + std::to_string(StartTicks()) + "-" +
-                             std::to_string(n) + names::kSpoolSuffix;
+    path = directory_ + "/" + std::to_string(getpid()) + "-" + std::to_string(StartTicks()) + "-" + std::to_string(n) +
+           names::kSpoolSuffix;
     fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST) break;
   }
@@ -76,8 +77,10 @@ int SpoolWriter::CreateFile(std::string* reason) noexcept {
   }
   // Blocks are reserved now: on a full disk that is an error here, where a store into a hole would be a SIGBUS in the host.
   if (const int error = posix_fallocate(fd, 0, kFileBytes); error != 0) {
-    *reason = "cannot reserve " + std::to_string(kFileBytes >> 20) + " MiB for the spool in " + directory_ + ": " + strerror(error);
+    *reason =
+        "cannot reserve " + std::to_string(kFileBytes >> 20) + " MiB for the spool in " + directory_ + ": " + strerror(error);
     close(fd);
+    unlink(path.c_str());  // what stays would be taken for a damaged spool
     return -1;
   }
   return fd;

@@ -32,6 +32,13 @@ def main():
                               env=trace.environment(), capture_output=True, text=True)
     script.expect(declined.returncode == 3, f"no agent for this PyTorch: the program runs all the same ({declined.returncode})")
     script.expect("status=untraced" in declined.stderr and "make build PYTHON=" in declined.stderr, f"and it is said\n{declined.stderr}")
+
+    # No room for a spool, as on a full disk: a limit on the size of files stands in for it.
+    full = attntrace("-o", "full.attn", "--", "sh", "-c", f"ulimit -f 2048; exec {python} {PROGRAMS / 'exit_code.py'}")
+    script.expect(full.returncode == 3, f"no room for the spool: the program runs all the same ({full.returncode})")
+    script.expect("cannot reserve" in full.stderr and "status=untraced" in full.stderr, f"and it is said\n{full.stderr}")
+    left = [path.name for path in script.work.glob("full*")]
+    script.expect(left == ["full.attn"], f"and nothing half made is left: {left}")
     return script.end()
 
 
