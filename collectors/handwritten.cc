@@ -85,9 +85,9 @@ StepEnd BeginProduct(ThreadState* state, const at::RecordFunction& event, const 
     if (lineage.Find(StorageOf(*weights), &candidate) != Stage::kWeights) continue;
     const at::Tensor* const values = weights == a ? b : a;
     Candidate& from = lineage.candidate(candidate);
-    // P (b, Sq, Sk) x V (b, Sk, Dv), or transposed.
+    // P (b, Sq, Sk) x V (b, Sk, Dv), or transposed. A window is padded on its sides before it meets its values.
     const bool fits = weights->size(0) == a->size(0) && weights->numel() >= from.rows &&
-                      (values->size(1) == from.columns || values->size(2) == from.columns || weights->size(2) <= from.columns);
+                      (values->size(1) == from.columns || values->size(2) == from.columns || weights->size(2) <= 2 * from.columns);
     if (!fits) continue;
     from.v = Describe(*values);
     if (values->size(1) != weights->size(2)) std::swap(from.v.sizes[1], from.v.sizes[2]);
@@ -163,6 +163,9 @@ StepEnd BeginStep(ThreadState* state, const at::RecordFunction& event) {
     const Stage stage = FindInput(lineage, inputs[i], &candidate);
     if (stage == Stage::kNone) continue;
     if (!lineage.Step(candidate, &state->memory)) return end;
+    if (const at::Tensor* const buffer = PlainAt(inputs, 0); buffer != nullptr && strcmp(event.name(), "aten::copy_") == 0) {
+      lineage.OnCopy(StorageOf(*buffer), static_cast<int64_t>(buffer->storage().nbytes()), candidate, stage);
+    }
     if (stage == Stage::kScores) NoteMask(&lineage.candidate(candidate), inputs, lineage, event.name());
     end.action = EndAction::kRestoreWatch;
     end.former = lineage.Descend(candidate, stage);

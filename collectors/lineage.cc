@@ -65,17 +65,27 @@ void Lineage::Drop(int candidate, ThreadMemory* memory) noexcept {
   }
 }
 
-void Lineage::OnAllocate(const void* data, int64_t bytes, int space) noexcept {
-  OnFree(data);  // the address may have been freed by another thread
-  if (watch_.candidate < 0) return;
-  const Candidate& from = candidates_[watch_.candidate];
+void Lineage::Put(const void* data, int64_t bytes, int candidate, Stage stage) noexcept {
+  const Candidate& from = candidates_[candidate];
   // At least two bytes an element: smaller blocks are reductions, and bool masks carry no scores.
   // And at most eight, with some room for what is put beside the scores: larger ones are products with something else.
-  if (!from.live || from.space != space || bytes < from.score_elements * 2 || bytes > from.score_elements * 10 + 4096) return;
+  if (!from.live || bytes < from.score_elements * 2 || bytes > from.score_elements * 10 + 4096) return;
   Block& at = block_[next_block_];
   next_block_ = (next_block_ + 1) % kBlocks;
   if (at.data == nullptr) ++blocks_;
-  at = {data, static_cast<int8_t>(watch_.candidate), watch_.stage};
+  at = {data, static_cast<int8_t>(candidate), stage};
+}
+
+void Lineage::OnAllocate(const void* data, int64_t bytes, int space) noexcept {
+  OnFree(data);  // the address may have been freed by another thread
+  if (watch_.candidate < 0 || candidates_[watch_.candidate].space != space) return;
+  Put(data, bytes, watch_.candidate, watch_.stage);
+}
+
+void Lineage::OnCopy(const void* data, int64_t bytes, int candidate, Stage stage) noexcept {
+  candidates_[candidate].steps = 0;
+  int known = -1;
+  if (data != nullptr && Find(data, &known) == Stage::kNone) Put(data, bytes, candidate, stage);
 }
 
 void Lineage::OnFree(const void* data) noexcept {

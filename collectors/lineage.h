@@ -83,6 +83,9 @@ class Lineage {
   // Memory reports of this thread (and frees from others never: an address freed elsewhere is dropped when it is used again
   // here).
   void OnAllocate(const void* data, int64_t bytes, int space) noexcept;
+  // Scores are copied into a buffer that was there before (windowed attention puts chunks together so): it descends from them too.
+  // The steps of another copy are counted anew.
+  void OnCopy(const void* data, int64_t bytes, int candidate, Stage stage) noexcept;
   void OnFree(const void* data) noexcept;
 
  private:
@@ -91,6 +94,8 @@ class Lineage {
     int8_t candidate = -1;
     Stage stage = Stage::kNone;
   };
+  void Put(const void* data, int64_t bytes, int candidate, Stage stage) noexcept;
+
   Candidate candidates_[kCandidates];
   Block block_[kBlocks];
   int blocks_ = 0;

@@ -67,15 +67,22 @@ Object* ConfigOf(Object* module) noexcept {
   return config;
 }
 
-void ReadSelection(Object* module, ModuleFacts* facts) noexcept {
-  Object* const config = ConfigOf(module);
-  if (config == nullptr) return;
-  facts->config_class = TypeName(TypeOf(config));
-  Object* const value = OwnAttribute(config, "_attn_implementation_internal");
-  facts->selection_state = IsString(value) ? spool::SelectionState::kSet : spool::SelectionState::kUnset;
-  facts->selection = Text(value);
-  for (const char* const name : {"output_attentions", "_output_attentions"}) {
-    if (IsTrue(OwnAttribute(config, name))) facts->output_attentions = "config";
+// The selection that the module sees: its own configuration's, or, where it keeps none (Bloom's attention, the layer classes of
+// Transformers 4.48), that of the nearest module around it that has one.
+void ReadSelection(Object* const* frames, int count, int module_frame, ModuleFacts* facts) noexcept {
+  for (int i = module_frame; i < count; ++i) {
+    if (!FirstVariableIs(frames[i], "self")) continue;
+    const Ref self = ModuleOfFrame(frames[i]);
+    Object* const config = self && IsModule(self.get()) ? ConfigOf(self.get()) : nullptr;
+    if (config == nullptr) continue;
+    facts->config_class = TypeName(TypeOf(config));
+    Object* const value = OwnAttribute(config, "_attn_implementation_internal");
+    facts->selection_state = IsString(value) ? spool::SelectionState::kSet : spool::SelectionState::kUnset;
+    facts->selection = Text(value);
+    for (const char* const name : {"output_attentions", "_output_attentions"}) {
+      if (IsTrue(OwnAttribute(config, name))) facts->output_attentions = "config";
+    }
+    return;
   }
 }
 
@@ -209,7 +216,7 @@ ModuleFacts ReadModuleFacts(Object* const* frames, int count, int module_frame) 
       break;
     }
   }
-  ReadSelection(module.get(), &facts);
+  ReadSelection(frames, count, module_frame, &facts);
   // Transformers' contract: attention_function(module, query, key, value, attention_mask, ...).
   int function_frame = -1;
   for (int i = module_frame - 1; i >= 0; --i) {
