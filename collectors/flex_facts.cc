@@ -139,6 +139,25 @@ void ReadSwitches(VariantFacts* facts) {
   if (!name.empty() && name != "default") facts->emplace_back("dynamo.stance", name);
 }
 
+// By which name of its module the caller reaches the function: its own, or PyTorch's module, which is asked at every call.
+void ReadName(Object* flex_frame, VariantFacts* facts) {
+  Object* const module = python::LoadedModule(kFlexModule);
+  Object* const function = module != nullptr ? OwnAttribute(module, "flex_attention") : nullptr;
+  Ref frame(Py().PyFrame_GetBack(flex_frame));
+  for (int i = 0; i < 6 && frame && python::ModuleNameOf(frame.get()).compare(0, 6, "torch.") == 0; ++i) {
+    frame = Ref(Py().PyFrame_GetBack(frame.get()));
+  }
+  const Ref globals = frame ? python::GlobalsOf(frame.get()) : Ref();
+  if (function == nullptr || !globals || python::TypeOf(globals.get()) != Py().dict_type) return;
+  intptr_t at = 0;
+  Object *key = nullptr, *value = nullptr;
+  while (Py().PyDict_Next(globals.get(), &at, &key, &value) != 0) {
+    if (value != function && value != module) continue;
+    facts->emplace_back("flex.reached_as", python::Text(key) + (value == module ? ".flex_attention" : ""));
+    return;
+  }
+}
+
 }  // namespace
 
 MaskKind ReadFlex(VariantFacts* facts) noexcept {
@@ -159,6 +178,7 @@ MaskKind ReadFlex(VariantFacts* facts) noexcept {
       const Ref score = LocalNamed(frame.get(), "score_mod");
       const std::string mod = score && score.get() != Py().none ? Name(score.get()) : std::string();
       if (!mod.empty() && !EndsWith(mod, ":_identity")) facts->emplace_back("flex.score_mod", mod);
+      ReadName(frame.get(), facts);
     }
   }
   if (facts != nullptr) {

@@ -1,5 +1,6 @@
 // flex-dense: flex_attention ran as its reference, which stores the scores in float32. Why it was not compiled is read from the
 // frames that lead to it.
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/rules/flex_reason.h"
 #include "report/rules/rules.h"
@@ -18,6 +19,20 @@ std::string FusedElsewhere(const Report& report) {
   return "";
 }
 
+// What a library calls is the name it imported, or PyTorch's own, where it imported PyTorch's module.
+void AdviseLibrary(const std::string& library, const Frame* site, const Variant& variant, Finding* finding) {
+  const auto found = variant.facts().find("flex.reached_as");
+  const std::string name = found == variant.facts().end() ? "flex_attention" : found->second;
+  if (absl::EndsWith(name, ".flex_attention")) {
+    AddAdvice(finding, absl::StrCat("compile the function in PyTorch's module, where ", library, " looks it up, before the first call"),
+              "torch.nn.attention.flex_attention.flex_attention = torch.compile(torch.nn.attention.flex_attention.flex_attention)");
+    return;
+  }
+  const std::string full = site == nullptr || site->module().empty() ? "" : absl::StrCat(site->module(), ".", name);
+  AddAdvice(finding, absl::StrCat("compile the function where ", library, " finds it, before the first call"),
+            full.empty() ? "" : absl::StrCat(full, " = torch.compile(", full, ")"));
+}
+
 void Judge(const Report& report, const Variant& variant, FlexReason reason, Finding* finding) {
   const Frame* site = CallSite(report, variant);
   const std::string library = OwningLibrary(report, variant);
@@ -29,10 +44,7 @@ void Judge(const Report& report, const Variant& variant, FlexReason reason, Find
         AddAdvice(finding, "compile it once, at module scope, and call that everywhere",
                   "flex_attention = torch.compile(flex_attention)");
       } else {
-        AddAdvice(finding, absl::StrCat("compile the function where ", library, " finds it, before the first call"),
-                  site == nullptr || site->module().empty()
-                      ? ""
-                      : absl::StrCat(site->module(), ".flex_attention = torch.compile(", site->module(), ".flex_attention)"));
+        AdviseLibrary(library, site, variant, finding);
       }
       break;
     case FlexReason::kCompileDisabled:

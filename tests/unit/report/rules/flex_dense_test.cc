@@ -79,6 +79,21 @@ TEST_CASE("a compile that gave up, one that does not reach the call, and one tha
   }
 }
 
+TEST_CASE("what is to be compiled is what the library calls", "[flex-dense][fires]") {
+  Program program;
+  std::string code;
+  SECTION("a name of its own") {
+    AddFlex(&program, kFlexInVendor, "facts { key: 'flex.reached_as' value: '_flex' }");
+    code = "vendor.attention._flex = torch.compile(vendor.attention._flex)\n";
+  }
+  SECTION("PyTorch's module") {
+    AddFlex(&program, kFlexInVendor, "facts { key: 'flex.reached_as' value: 'flex_attention.flex_attention' }");
+    code =
+        "torch.nn.attention.flex_attention.flex_attention = torch.compile(torch.nn.attention.flex_attention.flex_attention)\n";
+  }
+  CHECK(Codes(Single(&program)) == code);
+}
+
 TEST_CASE("a dense backward whose forward was not seen stands alone", "[flex-dense][fires]") {
   Program program;
   AddFlex(&program, kFlex, "phase: 'backward'");
