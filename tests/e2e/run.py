@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Traces programs of tests/programs and compares their reports with tests/golden.
 
-    run.py --attntrace build/attntrace --python PY NAME...      or --all
+    run.py --attntrace build/attntrace --python PY NAME... NAME@ENVIRONMENT...     or --all
 
 A difference is printed, the new text is left beside the expected one as NAME.unapproved.txt (approve.py accepts it), the run's
 folder is kept, and the command that repeats the run is printed. Exit code 77: skipped, the environment lacks something.
@@ -15,31 +15,39 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from harness import golden, laws, program, text, trace, versions  # noqa: E402
+from harness import environments, golden, laws, program, text, trace, versions  # noqa: E402
 
 SKIPPED = 77
 
 
-def check(name, attntrace, python, work):
+def check(run, attntrace, python, work, patience):
     """(exit code, what to say)."""
+    name, _, environment = run.partition("@")
     subject = program.load(name)
+    environment = environment or environments.BASE
+    series = {package: versions.series(python, package) for package in golden.BASE}
+    if environment != environments.BASE:
+        if series["torch"] != golden.BASE["torch"]:
+            return SKIPPED, f"skipped: {environment} is made for PyTorch {golden.BASE['torch']}"
+        python = environments.python(python, environment)
+        series = {package: versions.series(python, package) for package in golden.BASE}
     lacking = versions.unmet(subject.requires, python)
     if lacking:
         return SKIPPED, f"skipped: {lacking}"
-    folder = work / name
+    folder = work / run
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        result = trace.run(attntrace, subject.command(python), folder, subject.options, subject.env, subject.timeout)
+        result = trace.run(attntrace, subject.command(python), folder, subject.options, subject.env, subject.timeout * patience)
     except subprocess.TimeoutExpired:
-        return 1, f"still running after {subject.timeout} s"
+        return 1, f"still running after {subject.timeout * patience} s"
     again = f"\nrun folder: {folder}\nrepeat: {result.command}"
     wanted = -subject.signal if subject.signal else subject.exit
-    if result.returncode != wanted:
+    if wanted is not None and result.returncode != wanted:
         return 1, f"exit {result.returncode}, expected {wanted}\n{result.stderr[-4000:]}{again}"
     if result.report is None:
         return 1, f"no report was written\n{result.stderr[-4000:]}{again}"
     errors = [f"law broken: {error}" for error in laws.broken(result.report, result.summary)]
-    difference = golden.compare(name, versions.torch_series(python), text.render(result.report, result.returncode))
+    difference = golden.compare(name, series, text.render(result.report, result.returncode, environments.pinned(environment)))
     if difference:
         errors.append(difference)
     if errors:
@@ -54,6 +62,7 @@ def main():
     parser.add_argument("--python", required=True)
     parser.add_argument("--work", type=pathlib.Path, help="folder for the runs, default: a temporary one")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--patience", type=int, default=1, metavar="N", help="N times the time limits, for a busy machine")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     arguments = parser.parse_args()
@@ -63,8 +72,8 @@ def main():
     work = arguments.work or pathlib.Path(tempfile.mkdtemp(prefix="attntrace-e2e-"))
     codes = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        run = lambda name: (name, *check(name, arguments.attntrace.resolve(), arguments.python, work.resolve()))
-        for name, code, said in pool.map(run, names):
+        one = lambda name: (name, *check(name, arguments.attntrace.resolve(), arguments.python, work.resolve(), arguments.patience))
+        for name, code, said in pool.map(one, names):
             codes.append(code)
             print(f"{name}: {said}", flush=True)
     if len(names) > 1:

@@ -1,5 +1,7 @@
 # A BERT encoder built straight from its config: nothing was selected. BERT is not causal, so the result is right.
-# requires: transformers>=5.1
+# requires: transformers
+# with: base transformers-4.56 transformers-4.48
+# exit: as expected
 import torch
 from transformers import BertConfig
 from transformers.models.bert.modeling_bert import BertEncoder

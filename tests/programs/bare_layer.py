@@ -1,5 +1,7 @@
 # A Llama attention layer built from a bare config: nothing was selected, and no causal mask is made for it.
-# requires: transformers>=5.1
+# requires: transformers
+# with: base transformers-4.56 transformers-4.48
+# exit: as expected
 import torch
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding

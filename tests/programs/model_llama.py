@@ -1,5 +1,6 @@
 # Llama: two training steps with sdpa, then with eager attention.
 # requires: transformers
+# with: base transformers-4.56 transformers-4.48
 from support import tiny
 
 fused, batch = tiny.llama("sdpa")

@@ -1,20 +1,21 @@
-"""Expected texts: tests/golden/NAME.txt, and NAME.torch-X.Y.txt where that version of PyTorch differs."""
+"""Expected texts: tests/golden/NAME.txt, and NAME.torch-X.Y.txt or NAME.transformers-X.Y.txt where that version differs."""
 import difflib
 
 from harness.program import GOLDEN
 
-BASE = "2.11"  # the version that NAME.txt without a version is of
+BASE = {"torch": "2.11", "transformers": "5.17"}  # the versions that NAME.txt without one is of
 
 
 def expected(name, series):
-    for path in (GOLDEN / f"{name}.torch-{series}.txt", GOLDEN / f"{name}.txt"):
+    for path in (*(GOLDEN / f"{name}.{package}-{version}.txt" for package, version in series.items()), GOLDEN / f"{name}.txt"):
         if path.exists():
             return path
     return None
 
 
 def unapproved(name, series):
-    return GOLDEN / (f"{name}.unapproved.txt" if series == BASE else f"{name}.torch-{series}.unapproved.txt")
+    other = [f".{package}-{version}" for package, version in series.items() if version and version != BASE[package]]
+    return GOLDEN / f"{name}{''.join(other[:1])}.unapproved.txt"
 
 
 def compare(name, series, text):

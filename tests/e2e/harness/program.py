@@ -17,8 +17,9 @@ class Program:
     args: list = dataclasses.field(default_factory=list)      # of the program
     env: dict = dataclasses.field(default_factory=dict)       # K=V K=V
     requires: list = dataclasses.field(default_factory=list)  # torch>=2.10 transformers
+    environments: list = dataclasses.field(default_factory=lambda: ["base"])  # `with`: names of tests/requirements
     through: list = dataclasses.field(default_factory=list)   # a command that is given the command line as one more argument
-    exit: int = 0
+    exit: int = 0  # None, `as expected`: it differs between environments, the expected text says it
     signal: int = 0
     timeout: int = 180
 
@@ -40,8 +41,12 @@ def load(name):
         if not directive:
             continue
         key, value = directive.groups()
-        if key in ("exit", "signal", "timeout"):
+        if (key, value) == ("exit", "as expected"):
+            program.exit = None
+        elif key in ("exit", "signal", "timeout"):
             setattr(program, key, int(value))
+        elif key == "with":
+            program.environments = value.split()
         elif key in ("options", "args", "requires", "through"):
             setattr(program, key, shlex.split(value))
         elif key == "env":
@@ -52,4 +57,6 @@ def load(name):
 
 
 def names():
-    return sorted(path.stem for path in PROGRAMS.glob("*.py"))
+    """Of all runs: NAME, and NAME@ENVIRONMENT where a program says `# with:`."""
+    return sorted(path.stem if environment == "base" else f"{path.stem}@{environment}"
+                  for path in PROGRAMS.glob("*.py") for environment in load(path.stem).environments)

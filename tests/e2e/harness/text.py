@@ -17,7 +17,7 @@ def _frame(report, index, with_line):
     return f"{place} {frame['function']}"
 
 
-def _where(report, variant):
+def _where(report, variant, exact=()):
     if not variant["call_path"]:
         return f"no call path: {variant['no_call_path']}"
     path = report["call_paths"][variant["call_path"] - 1]
@@ -26,7 +26,7 @@ def _where(report, variant):
         steps.append(_frame(report, path["frames"][path["user"]], True))
     if path["call_site"] >= 0 and path["call_site"] != path["user"]:
         owner = report["frames"][path["frames"][path["call_site"]]]["owner"]
-        steps.append(f"{owner}: {_frame(report, path['frames'][path['call_site']], owner == 'user')}")
+        steps.append(f"{owner}: {_frame(report, path['frames'][path['call_site']], owner == 'user' or owner in exact)}")
     if path["compiled"]:
         steps.append("compiled")
     module = variant.get("module") or {}
@@ -74,14 +74,14 @@ def _variant(report, variant):
     return lines
 
 
-def _incident(report, incident):
+def _incident(report, incident, exact):
     """Of an exception: its class and the start of its text, which does not change between machines."""
     said = f"{incident['type']}: {incident['message'].splitlines()[0][:80]}" if incident["message"] else incident["type"]
     texts = [f"incident {incident['kind']}", f"x{incident['count']}", incident["operator"], said, _shapes({"shapes_folded": False, **incident})]
     texts += [f"grid={incident['bytes']}"] if int(incident["bytes"]) else []
     texts += [f"leads to {incident['leads_to']}"] if incident["leads_to"] else []
     texts += [f"pinned at {_file(incident['pinned_at'])}"] if incident["pinned_at"] else []
-    return " ".join(filter(None, texts)) + f"\n  {_where(report, {'module': None, 'no_call_path': '', **incident})}"
+    return " ".join(filter(None, texts)) + f"\n  {_where(report, {'module': None, 'no_call_path': '', **incident}, exact)}"
 
 
 def _line_key(where):
@@ -89,7 +89,8 @@ def _line_key(where):
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", where)]
 
 
-def render(report, returncode):
+def render(report, returncode, exact=()):
+    """`exact`: owners whose frames are shown with their line."""
     totals = report["totals"]
     lines = [f"exit {returncode}",
              f"calls {totals['forward_calls']}/{totals['backward_calls']}/{totals['recompute_calls']}"
@@ -102,14 +103,14 @@ def render(report, returncode):
         first = by_id.get(finding["variants"][0]) if finding["variants"] else None
         if not first and finding["incidents"]:
             first = {"module": None, "no_call_path": "", **report["incidents"][finding["incidents"][0] - 1]}
-        lines.append(f"  calls {calls}" + (f", {_where(report, first)}" if first else ""))
+        lines.append(f"  calls {calls}" + (f", {_where(report, first, exact)}" if first else ""))
         lines += [f"  do: {advice['text']}" + (f" [{advice['code']}]" if advice["code"] else "") for advice in finding["advice"]]
-    lines += [_incident(report, incident) for incident in report["incidents"]]
+    lines += [_incident(report, incident, exact) for incident in report["incidents"]]
     for blind in sorted(report["blind_spots"], key=lambda spot: spot["code"]):
         lines.append(f"blind {blind['code']} x{blind['count']}")
     groups = {}
     for variant in report["variants"]:
-        groups.setdefault(_where(report, variant), []).append("\n".join("  " + line for line in _variant(report, variant)))
+        groups.setdefault(_where(report, variant, exact), []).append("\n".join("  " + line for line in _variant(report, variant)))
     for where in sorted(groups, key=_line_key):
         lines += ["", where, *sorted(groups[where], key=_phase_key)]
     return "\n".join(lines) + "\n"

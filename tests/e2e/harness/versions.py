@@ -19,8 +19,9 @@ def numbers(version):
     return tuple(int(part) for part in re.findall(r"\d+", version.split("+")[0]))
 
 
-def torch_series(python):
-    return ".".join(installed(python)["torch"].split(".")[:2])
+def series(python, package):
+    """X.Y, or "" where the package is not installed."""
+    return ".".join(installed(python).get(package, "").split(".")[:2])
 
 
 def unmet(requires, python):
