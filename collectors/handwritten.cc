@@ -86,8 +86,9 @@ StepEnd BeginProduct(ThreadState* state, const at::RecordFunction& event, const 
     const at::Tensor* const values = weights == a ? b : a;
     Candidate& from = lineage.candidate(candidate);
     // P (b, Sq, Sk) x V (b, Sk, Dv), or transposed. A window is padded on its sides before it meets its values.
-    const bool fits = weights->size(0) == a->size(0) && weights->numel() >= from.rows &&
-                      (values->size(1) == from.columns || values->size(2) == from.columns || weights->size(2) <= 2 * from.columns);
+    const bool fits =
+        weights->size(0) == a->size(0) && weights->numel() >= from.rows &&
+        (values->size(1) == from.columns || values->size(2) == from.columns || weights->size(2) <= 2 * from.columns);
     if (!fits) continue;
     from.v = Describe(*values);
     if (values->size(1) != weights->size(2)) std::swap(from.v.sizes[1], from.v.sizes[2]);

@@ -27,9 +27,9 @@ struct Candidate {
   int space = -1;
   Meter meter;
   uint64_t start_ns = 0;
-  int64_t first_sequence = -1;             // autograd sequence number before QK^T
-  uint64_t born = 0;                       // product counter: the oldest gives way
-  int steps = 0;     // taken from it, and barriers passed since it began: see Step and OnBarrier
+  int64_t first_sequence = -1;  // autograd sequence number before QK^T
+  uint64_t born = 0;            // product counter: the oldest gives way
+  int steps = 0;                // taken from it, and barriers passed since it began: see Step and OnBarrier
   int barriers = 0;
   spool::TensorDef q{}, k{}, v{}, mask{};  // q and k as the batched product sees them: (batch x heads, rows, width)
   int64_t score_elements = 0;
@@ -47,8 +47,8 @@ class Lineage {
  public:
   static constexpr int kCandidates = 4;
   static constexpr int kBlocks = 24;
-  // Between QK^T and PV there are a few steps. A product that leads on for longer is none of an attention (rotary embeddings are made
-  // by one, and used in every layer).
+  // Between QK^T and PV there are a few steps. A product that leads on for longer is none of an attention (rotary embeddings
+  // are made by one, and used in every layer).
   static constexpr int kMaxSteps = 24;
   static constexpr int kMaxBarriers = 8;
 
@@ -83,8 +83,8 @@ class Lineage {
   // Memory reports of this thread (and frees from others never: an address freed elsewhere is dropped when it is used again
   // here).
   void OnAllocate(const void* data, int64_t bytes, int space) noexcept;
-  // Scores are copied into a buffer that was there before (windowed attention puts chunks together so): it descends from them too.
-  // The steps of another copy are counted anew.
+  // Scores are copied into a buffer that was there before (windowed attention puts chunks together so): it descends from them
+  // too. The steps of another copy are counted anew.
   void OnCopy(const void* data, int64_t bytes, int candidate, Stage stage) noexcept;
   void OnFree(const void* data) noexcept;
 

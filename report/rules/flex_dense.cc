@@ -24,8 +24,10 @@ void AdviseLibrary(const std::string& library, const Frame* site, const Variant&
   const auto found = variant.facts().find("flex.reached_as");
   const std::string name = found == variant.facts().end() ? "flex_attention" : found->second;
   if (absl::EndsWith(name, ".flex_attention")) {
-    AddAdvice(finding, absl::StrCat("compile the function in PyTorch's module, where ", library, " looks it up, before the first call"),
-              "torch.nn.attention.flex_attention.flex_attention = torch.compile(torch.nn.attention.flex_attention.flex_attention)");
+    AddAdvice(
+        finding,
+        absl::StrCat("compile the function in PyTorch's module, where ", library, " looks it up, before the first call"),
+        "torch.nn.attention.flex_attention.flex_attention = torch.compile(torch.nn.attention.flex_attention.flex_attention)");
     return;
   }
   const std::string full = site == nullptr || site->module().empty() ? "" : absl::StrCat(site->module(), ".", name);
