@@ -40,6 +40,8 @@ std::string KindKey(const Variant& variant) {
   kind.clear_kernel_calls();
   kind.clear_replayed_calls();
   kind.clear_replayed_kernels();
+  kind.clear_device_ns();
+  kind.clear_timed_launches();
   kind.clear_facts();  // a map has no order of its own
   for (Tensor& tensor : *kind.mutable_tensors()) {
     tensor.clear_sizes();
@@ -71,6 +73,8 @@ void Merge(const Variant& from, Variant* into) {
   into->set_kernel_calls(into->kernel_calls() + from.kernel_calls());
   into->set_replayed_calls(into->replayed_calls() + from.replayed_calls());
   into->set_replayed_kernels(into->replayed_kernels() + from.replayed_kernels());
+  into->set_device_ns(into->device_ns() + from.device_ns());
+  into->set_timed_launches(into->timed_launches() + from.timed_launches());
   if (into->kernels().empty()) *into->mutable_kernels() = from.kernels();
   std::set<int32_t> layers(into->layers().begin(), into->layers().end());
   layers.insert(from.layers().begin(), from.layers().end());

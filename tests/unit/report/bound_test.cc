@@ -28,6 +28,9 @@ Variant* AddCall(uint32_t path, int64_t length, const std::string& phase, Report
   variant->set_count(3);
   variant->set_peak_bytes(length);
   variant->set_allocated_bytes(7);
+  variant->set_kernel_launches(9);
+  variant->set_device_ns(11);
+  variant->set_timed_launches(13);
   variant->set_call_path(path);
   variant->set_min_seq_kv(length);
   variant->set_max_seq_kv(length);
@@ -73,6 +76,12 @@ uint64_t Calls(const Report& report, const std::string& phase) {
   return calls;
 }
 
+uint64_t Sum(const Report& report, uint64_t (Variant::*field)() const) {
+  uint64_t sum = 0;
+  for (const Variant& variant : report.variants()) sum += (variant.*field)();
+  return sum;
+}
+
 int64_t Longest(const Report& report) {
   int64_t longest = 0;
   for (const Variant& variant : report.variants()) longest = std::max(longest, variant.max_seq_kv());
@@ -85,10 +94,10 @@ void CheckBounded(const Report& before, const Report& after) {
   CHECK(Calls(after, "forward") == Calls(before, "forward"));
   CHECK(Calls(after, "backward") == Calls(before, "backward"));
   CHECK(Longest(after) == Longest(before));
-  uint64_t allocated_before = 0, allocated_after = 0;
-  for (const Variant& variant : before.variants()) allocated_before += variant.allocated_bytes();
-  for (const Variant& variant : after.variants()) allocated_after += variant.allocated_bytes();
-  CHECK(allocated_after == allocated_before);
+  for (const auto field :
+       {&Variant::allocated_bytes, &Variant::kernel_launches, &Variant::device_ns, &Variant::timed_launches}) {
+    CHECK(Sum(after, field) == Sum(before, field));
+  }
   bool good = true;
   for (int i = 0; i < after.variants_size(); ++i) {
     const Variant& variant = after.variants(i);
