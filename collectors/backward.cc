@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "collectors/calls.h"
+#include "collectors/compiled_backward.h"
 #include "collectors/cupti/launches.h"
 #include "collectors/cupti/past_dispatcher.h"
 #include "collectors/dispatch.h"
@@ -108,7 +109,10 @@ void BeginNode(ThreadState* state, const at::RecordFunction& event) {
   const bool ours = table != nullptr && table->Find(node.sequence, &forward) && !forward.inside_compiled;
   if (!ours) {
     if (depth == 0 && state->backward.open) CloseBackward(state);
-    if (strcmp(name, "CompiledFunctionBackward") == 0) BeginCompiledNode(state, node);
+    if (strcmp(name, "CompiledFunctionBackward") == 0) {
+      BeginCompiledNode(state, node);
+      BeginCompiledDense(state, node);
+    }
     return;
   }
   OpenBackward& backward = state->backward;
@@ -133,6 +137,7 @@ void BeginNode(ThreadState* state, const at::RecordFunction& event) {
 void EndNode(ThreadState* state, const at::RecordFunction& event) {
   if (state->node_depth == 0) return;
   const int depth = --state->node_depth;
+  EndCompiledDense(state);
   if (depth >= ThreadState::kMaxNodes) return;
   OpenBackward& backward = state->backward;
   const BackwardNode& node = state->nodes[depth];

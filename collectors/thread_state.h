@@ -54,6 +54,16 @@ struct BackwardNode {  // open BACKWARD scopes of this thread
   bool refuses = false;  // throws in place of a derivative
 };
 
+// The backward node of a compiled function that holds dense attention, see compiled_backward.h.
+struct CompiledDense {
+  static constexpr int kSizes = 4;  // distinct score matrices told apart
+  int depth = 0;                    // node_depth in it; 0: none is open
+  std::vector<ForwardCall> forwards;
+  Meter meters[kSizes];
+  int sizes = 0;
+  uint64_t start_ns = 0;
+};
+
 // A compiled region with a flex template in it, see lowered.h.
 struct LoweredRegion {
   int depth = 0;  // compiled_depth in it; 0: none is open
@@ -102,6 +112,7 @@ struct ThreadState {
   int node_depth = 0;
   EventSource source;
   void** slot = nullptr;  // where the preload keeps this state's address
+  CompiledDense compiled_dense;
   LoweredRegion lowered;
   BlockMask block_mask;
   VariantFacts flex_facts;  // of the dense flex call that runs
