@@ -67,6 +67,9 @@ Geometry GeometryOf(const CallRecord& record, bool rows_first) noexcept {
   return geometry;
 }
 
+// Of (B, S, heads x D). Components of different lengths are padded to the longest where their scores are stored.
+int64_t RowsOf(const at::Tensor& tensor) noexcept { return tensor.is_nested() ? LongestComponent(tensor) : tensor.size(1); }
+
 bool ReadInputs(const at::RecordFunction& event, const Operator& op, CallRecord* record) {
   const Inputs inputs = event.inputs();
   const Arguments& at = op.arguments;
@@ -242,7 +245,8 @@ bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operat
   Geometry geometry = GeometryOf(record, call.rows_first);
   if (const c10::IValue* const heads = At(event.inputs(), op.arguments.heads);
       heads != nullptr && heads->isInt() && record.q.rank == 3 && record.k.rank == 3) {
-    geometry.elements = record.q.sizes[0] * heads->toInt() * record.q.sizes[1] * record.k.sizes[1];  // (B, S, heads x D)
+    geometry.elements = record.q.sizes[0] * heads->toInt() * RowsOf(At(event.inputs(), op.arguments.q)->toTensor()) *
+                        RowsOf(At(event.inputs(), op.arguments.k)->toTensor());  // (B, S, heads x D)
   }
   record.space = MemorySpace(record.q.device, record.q.device == DeviceKind::kCuda ? record.q.device_index : 0);
   call.first_sequence = static_cast<int64_t>(at::sequence_number::peek());
@@ -257,7 +261,9 @@ bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operat
 
 void Refine(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
   CallRecord& record = state->call.record;
-  if (record.backend != Backend::kUnknown) return;
+  // _native_multi_head_attention is one of its own only where it asks for no kernel: on CUDA it takes SDPA's where it can.
+  const bool open = record.backend == Backend::kUnknown || (record.backend == Backend::kNativeMha && op.role == Role::kKernel);
+  if (!open) return;
   if (op.role == Role::kKernel) {
     record.backend = op.backend;
     record.kernel_op = op.name;

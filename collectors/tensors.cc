@@ -92,6 +92,15 @@ const void* StorageOf(const at::Tensor& tensor) noexcept {
   return impl->has_storage() ? impl->unsafe_storage().unsafeGetStorageImpl()->data() : nullptr;
 }
 
+int64_t LongestComponent(const at::Tensor& tensor) noexcept {
+  const at::Tensor& sizes = at::native::get_nested_tensor_impl(tensor)->get_nested_sizes();  // on the CPU, a row a component
+  if (!sizes.defined() || sizes.dim() != 2 || sizes.size(1) == 0 || !sizes.is_contiguous()) return 0;
+  const auto* const data = static_cast<const int64_t*>(sizes.const_data_ptr());
+  int64_t longest = 0;
+  for (int64_t i = 0; i < sizes.size(0); ++i) longest = std::max(longest, data[i * sizes.size(1)]);
+  return longest;
+}
+
 uint64_t BytesOf(const spool::TensorDef& tensor) noexcept {
   uint64_t elements = 1;
   for (int i = 0; i < std::min<int>(tensor.rank, spool::kMaxDims); ++i) {

@@ -28,6 +28,9 @@ Dtype DtypeOf(c10::ScalarType type) noexcept;
 // Start of the tensor's storage: what the allocator reported. Null where it has none. For kPlain.
 const void* StorageOf(const at::Tensor& tensor) noexcept;
 
+// Rows of the longest component of a kNested tensor of rank 3: what padding makes of every component. 0 where it has none.
+int64_t LongestComponent(const at::Tensor& tensor) noexcept;
+
 uint64_t BytesOf(const spool::TensorDef& tensor) noexcept;  // elements x width, broadcast dimensions (stride 0) counted once
 
 }  // namespace attntrace

@@ -343,6 +343,24 @@ def _traced_llama(job, name, options=(), **variables):
     return json.loads(result.stdout.splitlines()[-1]), report
 
 
+def native_mha(job):
+    """The inference fast path of nn.TransformerEncoder: what it ran, by its kernels, is what the report says."""
+    _, report = job.traced("native_mha.py")
+    report.check_laws()
+    seen, wrong = [], []
+    for name, phases in report.named("native_mha.py").items():
+        found = phases.get("forward", [])
+        equal(f"calls of {name}", sum(number(v, "count") for v in found), 4)
+        for v in found:
+            seen.append(f"{name}: {v['backend']} ({v['path']})")
+            fused = any("fused" in kinds(w) for w in found)
+            stored = number(v, "score_bytes") > 0
+            if v["path"] != ("fused" if fused else "dense") or stored == fused:
+                wrong.append(f"{seen[-1]}, scores {number(v, 'score_bytes')}, kernels {sorted(kinds(v))}")
+    expect(not wrong, "\n".join(wrong))
+    return "; ".join(sorted(set(seen)))
+
+
 def ddp(job):
     import sys
 
@@ -367,7 +385,8 @@ TOGETHER = {
     "memory, cudaMallocAsync": (memory, ("backend:cudaMallocAsync",), 1), "profiler first": (profiler, ("first",), 1),
     "profiler late": (profiler, ("late",), 1), "profiler daemon": (profiler_daemon, (), 1),
     "profiler beside gpu-time": (gpu_time_beside_profiler, (), 1), "graphs": (graphs, (), 1), "threads": (threads, (), 1),
-    "oom": (oom, (), 1), "ddp": (ddp, (), 2), "pairs": (pairs, (), 2), "forked": (forked, (), 1), "forked, gpu-time": (forked, ("--gpu-time",), 1),
+    "oom": (oom, (), 1), "native mha": (native_mha, (), 1), "ddp": (ddp, (), 2), "pairs": (pairs, (), 2),
+    "forked": (forked, (), 1), "forked, gpu-time": (forked, ("--gpu-time",), 1),
     "B14 wide heads": (wide_heads, (), 1), "B21 large batch": (large_batch, (), 1), "B05 aot_eager": (aot_eager, (), 1),
     "B28 dropout": (dropout, (), 1), "beside compute-sanitizer": (beside_tool, ("compute-sanitizer", "--tool", "memcheck"), 1),
     "beside nsys": (beside_tool, ("nsys", "profile", "--trace=cuda", "--force-overwrite=true", "--output=attntrace-nsys"), 1),
