@@ -22,8 +22,9 @@ class Script:
         self.work.mkdir(parents=True)
         self.failures = 0
 
-    def expect(self, holds, text):
-        print(("ok      " if holds else "FAILED  ") + text, flush=True)
+    def expect(self, holds, text, detail=""):
+        """`detail` is said only where it failed."""
+        print(f"ok      {text}" if holds else f"FAILED  {text}" + (f"\n{detail}" if detail else ""), flush=True)
         self.failures += not holds
 
     def end(self):
