@@ -2,9 +2,13 @@
 
 import json
 import os
+import pty
+import re
 import socket
+import struct
+import subprocess
 
-from harness import Case, main
+from harness import ATTNTRACE, Case, main
 
 
 class Reports(Case):
@@ -72,6 +76,47 @@ class Reports(Case):
     def test_quiet_is_one_line_and_colour_is_for_terminals(self):
         self.assertEqual(self.run_it("-q", "--", "true").stderr.count("\n"), 1)
         self.assertNotIn("\033", self.run_it("--", "true").stderr)
+
+    def on_terminal(self, *arguments, **environment):
+        """What is printed to a terminal."""
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        process = subprocess.Popen([ATTNTRACE, *arguments], cwd=self.cwd, env={**self.environment, "TERM": "xterm", **environment},
+                                   stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        printed = b""
+        try:
+            while block := os.read(ours, 65536):
+                printed += block
+        except OSError:  # the other end is closed
+            pass
+        self.assertEqual(process.wait(timeout=30), 0, printed)
+        return printed.decode()
+
+    def test_no_color_is_obeyed_on_a_terminal(self):
+        self.assertIn("\033[", self.on_terminal("-o", "x.attn", "--", "true"))
+        self.assertIn("\033[", self.on_terminal("report", "x.attn"))
+        self.assertIn("\033[", self.on_terminal("report", "x.attn", NO_COLOR=""))  # set but empty is not set
+        self.assertNotIn("\033", self.on_terminal("-o", "y.attn", "--", "true", NO_COLOR="1"))
+        self.assertNotIn("\033", self.on_terminal("report", "x.attn", NO_COLOR="1"))
+        self.assertNotIn("\033", self.on_terminal("report", "x.attn", TERM="dumb"))
+
+    def test_a_report_of_a_newer_attntrace(self):
+        self.assertEqual(self.run_it("-q", "-o", "x.attn", "--", "true").returncode, 0)
+        plain = self.run_it("report", "x.attn")
+        # Fields of a later schema, and its format number; the end of the file holds the size of all before it.
+        whole = self.read("x.attn")
+        body = whole[:-9] + b"\x08\x63" + b"\xa2\x38\x0bof tomorrow"
+        with open(self.cwd + "/x.attn", "wb") as file:
+            file.write(body + whole[-9:-8] + struct.pack("<Q", len(body)))
+        newer = self.run_it("report", "x.attn")
+        self.assertEqual((newer.returncode, newer.stderr), (0, ""))
+        said = [line for line in newer.stdout.splitlines() if "newer attntrace" in line]
+        self.assertEqual(len(said), 1, newer.stdout)
+        self.assertIn("format 99", re.sub(r"\s+", " ", newer.stdout))
+        self.assertEqual(newer.stdout.splitlines()[-1].split(" blind=")[0], plain.stdout.splitlines()[-1].split(" blind=")[0])
+        shown = json.loads(self.run_it("report", "x.attn", "--format", "json").stdout)
+        self.assertEqual([spot["code"] for spot in shown["blind_spots"]].count("newer-format"), 1)
 
     def test_report_errors_are_one_line(self):
         for arguments in (["report", "none.attn"], ["report"], ["report", "x", "--format", "yaml"], ["dump", "none"], ["recover", "."],
