@@ -129,6 +129,7 @@ absl::StatusOr<Report> DecodeSpools(const std::vector<std::string>& spool_files,
     AddBlindSpot(&report, "spool-unreadable", std::string(status.message()), 0);
   }
   AddUntraced(run.untraced, &report);
+  ShareFacts(&report);
   BoundReport(kObservedLimit * static_cast<size_t>(std::max(report.processes_size(), 1)), &report);
   FillTotals(&report);
   return report;

@@ -43,6 +43,9 @@ void DecodeBlindSpots(const ProcessContext& context, Report* report);
 std::map<std::string, std::string> ReadEnvironment(const Definitions& definitions);
 void FillEnvironment(const std::map<std::string, std::string>& facts, Environment* environment);
 
+// facts.cc: of one place, for all its variants.
+void ShareFacts(Report* report);
+
 // totals.cc: sums over the finished report.
 void FillTotals(Report* report);
 

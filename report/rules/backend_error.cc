@@ -89,7 +89,8 @@ void JudgeUnsupported(const Report& report, const Incident& incident, Finding* f
 void JudgeUnknownName(const Report& report, const Incident& incident, Finding* finding) {
   const PassedMask mask = MaskOf(incident);
   finding->set_title("the selected attention implementation is not registered");
-  finding->set_why(absl::StrCat(LayerOf(report, incident), " asks for \"", AskedName(incident), "\", which ALL_ATTENTION_FUNCTIONS does not have."));
+  finding->set_why(absl::StrCat(LayerOf(report, incident), " asks for \"", AskedName(incident),
+                                "\", which ALL_ATTENTION_FUNCTIONS does not have."));
   AddRegistered(report, mask, finding);
   AdviseSelection(report, mask, "select one that is registered, or register this one before the first call", finding);
 }
@@ -125,6 +126,28 @@ void JudgeLimit(const Incident& incident, Finding* finding) {
   AddAdvice(finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
 }
 
+void JudgeLaunch(const Report& report, const Incident& incident, Finding* finding) {
+  const LargeGrid grid = BeyondGrid(report);
+  std::string who;
+  if (grid.variant != nullptr) {
+    finding->add_variants(grid.variant->id());
+    finding->set_phase(grid.variant->phase());
+    who = absl::StrCat("The attention at ", Place(CallSite(report, *grid.variant)), " (", grid.variant->backend(), ")");
+  } else {
+    who = absl::StrCat("The attention at ", Place(CallSite(report, *grid.incident)), " (", grid.incident->operator_(), ")");
+  }
+  finding->set_title("a grid was asked for that CUDA does not take");
+  const Frame* surfaced = CallSite(report, incident);
+  finding->set_why(absl::StrCat(
+      who, " has a batch of ", grid.batch, grid.batch > kMostBlocks ? "" : absl::StrCat(", ", grid.blocks, " with its heads"),
+      ", and a grid's second and third axis end at ", kMostBlocks, ". Launches are asynchronous: the error surfaced ",
+      surfaced == nullptr ? "later" : absl::StrCat("at ", Place(surfaced)), ", as ", InWords(incident), "."));
+  AddCount(finding, "batch", grid.batch);
+  AddCount(finding, "most blocks", kMostBlocks);
+  AddAdvice(finding, "split the batch",
+            "torch.cat([attend(*part) for part in zip(q.split(32768), k.split(32768), v.split(32768))])");
+}
+
 }  // namespace
 
 void CheckBackendError(const Report& report, std::vector<Finding>* findings) {
@@ -145,6 +168,9 @@ void CheckBackendError(const Report& report, std::vector<Finding>* findings) {
         break;
       case Fault::kRecompileLimit:
         JudgeLimit(failure.first(), &finding);
+        break;
+      case Fault::kLaunch:
+        JudgeLaunch(report, failure.first(), &finding);
         break;
       case Fault::kOther:
         finding.set_why(absl::StrCat(LayerOf(report, failure.first()), ": its attention raised ", InWords(failure.first())));

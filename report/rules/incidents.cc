@@ -116,9 +116,26 @@ Fault FaultOf(const Report& report, const Incident& incident) {
                ? Fault::kRecompileLimit
                : Fault::kNone;
   }
+  if (IsRaised(incident) && absl::StrContains(message, "invalid configuration argument")) {
+    return BeyondGrid(report).batch > 0 ? Fault::kLaunch : Fault::kNone;
+  }
   const bool unsupported = Is(incident, "NotImplementedError") || absl::StrContains(message, "NotImplementedError");
   if (unsupported && (InFlex(report, incident) || absl::StrContains(message, "flex"))) return Fault::kNoFlexBackward;
   return InAttention(report, incident) ? Fault::kOther : Fault::kNone;
+}
+
+LargeGrid BeyondGrid(const Report& report) {
+  LargeGrid found;
+  found.blocks = kMostBlocks;
+  const auto look = [&](const auto& tensors, const Variant* variant, const Incident* incident) {
+    if (tensors.empty() || !absl::StartsWith(tensors[0].device(), "cuda") || tensors[0].sizes_size() != 4) return;
+    const auto& sizes = tensors[0].sizes();
+    const int64_t blocks = sizes[0] * std::max<int64_t>(1, std::min(sizes[1], sizes[2]));  // of heads and rows the fewer
+    if (blocks > found.blocks) found = {variant, incident, sizes[0], blocks};
+  };
+  for (const Incident& incident : report.incidents()) look(incident.tensors(), nullptr, &incident);
+  for (const Variant& variant : report.variants()) look(variant.tensors(), &variant, nullptr);
+  return found;
 }
 
 std::vector<Failure> FindFailures(const Report& report) {

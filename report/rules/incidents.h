@@ -18,6 +18,7 @@ enum class Fault {
   kNoFlexBackward,  // flex_attention on a CPU with gradients
   kRecompileLimit,  // Dynamo was told to fail at the limit
   kDerivative,      // the derivative of a derivative
+  kLaunch,          // a grid that CUDA does not take, and attention that asks for one
   kOther,           // inside attention, in words that are not known
 };
 
@@ -41,6 +42,16 @@ Finding Describe(const Report& report, const Failure& failure);
 // Call site and user's line of an incident; null where there is none.
 const Frame* CallSite(const Report& report, const Incident& incident);
 const Frame* UserLine(const Report& report, const Incident& incident);
+
+// Attention on a GPU whose batch, or batch x heads, is beyond a grid's second and third axis: a call, or an operator that threw.
+// Launches are asynchronous, so the exception may surface elsewhere.
+inline constexpr int64_t kMostBlocks = 65535;  // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+struct LargeGrid {
+  const Variant* variant = nullptr;
+  const Incident* incident = nullptr;
+  int64_t batch = 0, blocks = 0;
+};
+LargeGrid BeyondGrid(const Report& report);
 
 // "KeyError: None", the class without its module.
 std::string InWords(const Incident& incident);

@@ -273,6 +273,29 @@ TEST_CASE("a mask's content is what all the masks that were read have in common"
   CHECK(contents == std::vector<std::string>{"plain-causal", "plain-causal", "padding", "causal-padding", "other"});
 }
 
+TEST_CASE("what was read of a place once is said of all its variants") {
+  TemporaryFolder folder;
+  SpoolBuilder builder;
+  const auto path = builder.Path({builder.Python("train.py", 7, "step", "__main__")});
+  const auto fact = [&](uint32_t slot) {
+    builder.Record(spool::RecordKind::kFact, slot, spool::FactDef{builder.String("dynamo.recompiles"), builder.String("8")});
+  };
+  const auto first = builder.Variant(builder.Sdpa(path, Backend::kFlexDense, PathKind::kDense), 2);
+  fact(first);
+  auto longer = builder.Sdpa(path, Backend::kFlexDense, PathKind::kDense);
+  longer.q.sizes[2] *= 2;
+  const auto second = builder.Variant(longer, 2);
+  builder.Backward(second, longer, 2);
+  builder.Variant(
+      builder.Sdpa(builder.Path({builder.Python("other.py", 9, "step", "__main__")}), Backend::kFlexDense, PathKind::kDense),
+      1);
+  builder.Variant(builder.Sdpa(path, Backend::kFlash, PathKind::kFused), 1);
+  const Report report = Decode({builder.Write(folder, "a")});
+  std::vector<size_t> facts;
+  for (const Variant& variant : report.variants()) facts.push_back(static_cast<size_t>(variant.facts_size()));
+  CHECK(facts == std::vector<size_t>{1, 1, 1, 0, 0});
+}
+
 TEST_CASE("one unreadable spool of several is a blind spot, an only one an error") {
   TemporaryFolder folder;
   SpoolBuilder good, other;

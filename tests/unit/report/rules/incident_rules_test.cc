@@ -155,6 +155,42 @@ TEST_CASE("a bool mask that was added, and a mask that flex_attention never got"
   CHECK(findings[0].severity() == "error");
 }
 
+constexpr char kGridError[] =
+    "CUDA error: invalid configuration argument\\nCUDA kernel errors might be asynchronously reported";
+
+TEST_CASE("a grid that CUDA does not take is the attention's with the large batch, wherever the error surfaces",
+          "[backend-error][fires]") {
+  Program program;
+  Variant& variant = program.Add("phase: 'forward' backend: 'flash' path: 'fused' count: 1 call_path: 2", {65536, 8, 4, 64});
+  for (Tensor& tensor : *variant.mutable_tensors()) tensor.set_device("cuda:0");
+  program.Merge(Raised("torch.AcceleratorError", kGridError, "call_path: 1"));
+  const std::vector<Finding> findings = program.Findings("backend-error");
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].variants(0) == variant.id());
+  CHECK(EvidenceOf(findings[0], "batch") == 65536);
+  CHECK_THAT(findings[0].why(), Contains("(flash) has a batch of 65536") && Contains("surfaced at train.py:88"));
+}
+
+TEST_CASE("a grid that CUDA does not take, of an operator that threw", "[backend-error][fires]") {
+  Program program;
+  program.Merge(Raised("torch.AcceleratorError", kGridError, "call_path: 1"));
+  program.Merge(
+      "incidents { id: 2 kind: 'operator' operator: 'aten::_flash_attention_backward' call_path: 1 count: 1 tensors { role: "
+      "'q' "
+      "device: 'cuda:0' sizes: [16384, 4, 8, 64] } }");
+  const std::vector<Finding> findings = program.Findings("backend-error");
+  REQUIRE(findings.size() == 1);
+  CHECK_THAT(findings[0].why(), Contains("16384, 65536 with its heads"));
+}
+
+TEST_CASE("a grid that CUDA does not take, and no attention that asks for one", "[backend-error][silent]") {
+  Program program;
+  Variant& variant = program.Add("phase: 'forward' backend: 'flash' path: 'fused' count: 1 call_path: 2", {65535, 1, 4, 64});
+  for (Tensor& tensor : *variant.mutable_tensors()) tensor.set_device("cuda:0");
+  program.Merge(Raised("torch.AcceleratorError", kGridError, "call_path: 1"));
+  CHECK(program.Findings("backend-error").empty());
+}
+
 TEST_CASE("masks in their own place", "[mask-backend-mismatch][silent]") {
   Program program;
   program.Add("operator: 'hand-written' backend: 'eager' path: 'dense' count: 1 mask_kind: 'bool' call_path: 3 " +
