@@ -21,8 +21,6 @@ namespace {
 constexpr int kNotSupported = 801;  // cudaErrorNotSupported
 constexpr int8_t kCuda = 1;         // c10::DeviceType::CUDA
 constexpr int kDevices = 64;
-// PyTorch's figure for this backend is the driver's for its pool, which counts in steps of this.
-constexpr uint64_t kStep = 512;
 
 // One place that calls, and the runtime that its library is linked with.
 struct Caller {
@@ -109,7 +107,7 @@ void Report(void* pointer, int64_t bytes, int device, size_t live) noexcept {
 void Allocated(const Caller& caller, void* pointer, size_t bytes) noexcept {
   int device = -1;
   if (caller.device == nullptr || caller.device(&device) != 0 || device < 0 || device >= kDevices) return;
-  const uint64_t counted = (bytes + kStep - 1) / kStep * kStep;
+  const uint64_t counted = bytes;  // the driver's figure for its pool, which is PyTorch's for this backend, knows no steps
   if (!g_lock.Lock()) return;
   bool fresh = false;
   const bool kept = g_blocks.Put(pointer, counted << 8 | static_cast<uint64_t>(device), &fresh);
