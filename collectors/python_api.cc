@@ -1,6 +1,7 @@
 #include "collectors/python_api.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -210,6 +211,22 @@ Ref Local(Object* frame, int index, const char* name) noexcept {
   }
   g_api.Py_IncRef(value);
   return Ref(value);
+}
+
+std::string ThreadName() noexcept {
+  if (!Loaded() || !CanEnter()) return {};
+  const Section gil;
+  Object* const threading = LoadedModule("threading");
+  Object* const active = threading == nullptr ? nullptr : OwnAttribute(threading, "_active");  // by number
+  if (active == nullptr || TypeOf(active) != Py().dict_type) return {};
+  intptr_t at = 0;
+  Object *number = nullptr, *thread = nullptr;
+  while (Py().PyDict_Next(active, &at, &number, &thread) != 0) {
+    if (TypeOf(number) != Py().long_type || static_cast<pthread_t>(Py().PyLong_AsLong(number)) != pthread_self()) continue;
+    std::string name = TypeName(TypeOf(thread)) == "_MainThread" ? "" : Text(OwnAttribute(thread, "_name"));
+    return name;
+  }
+  return {};
 }
 
 }  // namespace attntrace::python

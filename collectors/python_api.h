@@ -146,6 +146,10 @@ std::string FunctionNameOf(Object* frame) noexcept;
 std::string ModuleNameOf(Object* frame) noexcept;
 Ref GlobalsOf(Object* frame) noexcept;
 
+// threading.current_thread().name, as the program gave it or as `threading` makes it ("Thread-1 (work)"): up to 3.13 the system does
+// not learn it. "" for the main thread and for threads that are not Python's. Any thread; takes the GIL.
+std::string ThreadName() noexcept;
+
 // A local variable of a frame, new reference. Never materialises f_locals: before 3.13 that dictionary would keep the host's
 // tensors alive after they are rebound. `index` is the variable's place in co_varnames. Null where it is unbound or this
 // CPython offers no safe way (see LocalsReadable).

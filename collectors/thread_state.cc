@@ -9,6 +9,7 @@
 #include <mutex>
 #include <new>
 
+#include "collectors/python_api.h"
 #include "collectors/spool_writer.h"
 
 namespace attntrace {
@@ -20,7 +21,8 @@ std::vector<ThreadState*>& List() noexcept {
   return *list;
 }
 
-// The pointer is trivially destructible, so that reports which come while the thread's destructors run find it (or find it dead).
+// The pointer is trivially destructible, so that reports which come while the thread's destructors run find it (or find it
+// dead).
 thread_local ThreadState* t_state = nullptr;
 thread_local bool t_dead = false;
 
@@ -59,8 +61,10 @@ uint32_t ThreadId(ThreadState* state) noexcept {
   state->id = next.fetch_add(1, std::memory_order_relaxed);
   char name[32] = "";
   pthread_getname_np(pthread_self(), name, sizeof(name));
-  Spool().Append(spool::RecordKind::kThread, state->id,
-                 spool::ThreadDef{static_cast<uint64_t>(syscall(SYS_gettid)), Spool().Intern(name)});
+  const std::string given = python::ThreadName();
+  Spool().Append(
+      spool::RecordKind::kThread, state->id,
+      spool::ThreadDef{static_cast<uint64_t>(syscall(SYS_gettid)), Spool().Intern(given.empty() ? name : given.c_str())});
   return state->id;
 }
 
