@@ -1,4 +1,4 @@
-// backend-unset: a Transformers attention layer ran with no implementation selected, so it ran eager.
+// backend-unset: a Transformers attention layer ran with no implementation selected, so it ran eager, or died of that.
 #include "absl/strings/str_cat.h"
 #include "report/rules/causal.h"
 #include "report/rules/incidents.h"
@@ -35,8 +35,22 @@ void Judge(const Report& report, const Variant& variant, Finding* finding) {
   AddAdvice(finding, "build the layers inside a PreTrainedModel, whose constructor selects one");
 }
 
+// The layer was handed a mask that is no tensor: what became of it, and who would have taken it.
+std::string WhoTakes(const Report& report, const PassedMask& mask) {
+  if (mask.type != "BlockMask") return "";
+  const std::vector<std::string> all = Registered(report), fitting = RegisteredTaking(report, mask);
+  if (all.empty()) return "";
+  return absl::StrCat(" The BlockMask that it was given reached no attention: of what is registered here, ",
+                      fitting.empty() ? "nothing takes" : JoinWords(fitting),
+                      fitting.empty()       ? ""
+                      : fitting.size() == 1 ? " takes"
+                                            : " take",
+                      " one.");
+}
+
 // Transformers 4.54 to 5.0, and what looks the selection up in a dictionary, stop with KeyError: None.
-void JudgeRaised(const Report& report, const Incident& incident, Finding* finding) {
+void JudgeRaised(const Report& report, const Failure& failure, Finding* finding) {
+  const Incident& incident = failure.first();
   const PassedMask mask = MaskOf(incident);
   const Module& module = incident.module();
   AddText(finding, "config class", module.config_class());
@@ -47,10 +61,10 @@ void JudgeRaised(const Report& report, const Incident& incident, Finding* findin
   finding->set_why(absl::StrCat(module.config_class().empty() ? "The layer's config" : module.config_class(),
                                 "._attn_implementation is None: ", LayerOf(report, incident),
                                 " was built outside a PreTrainedModel, which would have filled it. ",
-                                mask.type == "BlockMask" && incident.type() == "builtins.TypeError"
-                                    ? "Transformers ran eager instead, which takes no BlockMask: "
+                                failure.fault == Fault::kMask
+                                    ? "Transformers ran eager instead, which adds its mask to the scores: "
                                     : "Looking it up raised ",
-                                InWords(incident), "."));
+                                InWords(incident), ".", WhoTakes(report, mask)));
   std::string text = "select an implementation on the config before the layers are built";
   if (mask.type == "BlockMask") absl::StrAppend(&text, "; only a flex implementation takes the BlockMask that was passed");
   AdviseSelection(report, mask, text, finding);
@@ -61,11 +75,9 @@ void JudgeRaised(const Report& report, const Incident& incident, Finding* findin
 
 void CheckBackendUnset(const Report& report, std::vector<Finding>* findings) {
   for (const Failure& failure : FindFailures(report)) {
-    // A mask that eager does not take, where nobody chose eager, has the missing selection for a cause as well.
-    const bool by_mask = failure.fault == Fault::kMask && IsUnset(failure.first().module());
-    if (failure.fault != Fault::kUnset && !by_mask) continue;
+    if (failure.fault != Fault::kUnset && !FailedUnselected(failure)) continue;
     Finding finding = Describe(report, failure);
-    JudgeRaised(report, failure.first(), &finding);
+    JudgeRaised(report, failure, &finding);
     findings->push_back(std::move(finding));
   }
   const auto key = [&](const Variant& variant) {

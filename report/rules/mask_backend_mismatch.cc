@@ -19,9 +19,8 @@ std::string Function(const Module& module) {
 void JudgeRaised(const Report& report, const Incident& incident, Finding* finding) {
   const PassedMask mask = MaskOf(incident);
   const Module& module = incident.module();
-  std::string selected = module.selection_state() == "set"     ? absl::StrCat("\"", module.selection(), "\" is selected")
-                         : module.selection_state() == "unset" ? "nothing is selected"
-                                                               : "";
+  const std::string selected =
+      module.selection_state() == "set" ? absl::StrCat("\"", module.selection(), "\" is selected") : "";
   finding->set_title(
       absl::StrCat("a ", mask.type.empty() ? "mask" : mask.type, " was given to a function that does not take one"));
   finding->set_why(absl::StrCat(LayerOf(report, incident), " was given a ", mask.type,
@@ -38,7 +37,8 @@ void JudgeRaised(const Report& report, const Incident& incident, Finding* findin
 // A bool mask added to the scores adds 1 where it should hide nothing and 0 where it should hide: no error, no mask.
 bool AddsBool(const Variant& variant) { return variant.mask_added() && variant.phase() != "backward"; }
 
-// A tensor where flex_attention takes a BlockMask, or a BlockMask that never reached it. What a compiled one was given is not seen.
+// A tensor where flex_attention takes a BlockMask, or a BlockMask that never reached it. What a compiled one was given is not
+// seen.
 bool LosesBlockMask(const Variant& variant) {
   return variant.phase() != "backward" && variant.backend() == "flex-dense" && variant.mask_kind() == "none" &&
          (variant.module().attention_mask() == "Tensor" || variant.module().attention_mask() == "BlockMask") &&
@@ -49,7 +49,7 @@ bool LosesBlockMask(const Variant& variant) {
 
 void CheckMaskBackendMismatch(const Report& report, std::vector<Finding>* findings) {
   for (const Failure& failure : FindFailures(report)) {
-    if (failure.fault != Fault::kMask) continue;
+    if (failure.fault != Fault::kMask || FailedUnselected(failure)) continue;  // backend-unset tells of the latter
     Finding finding = Describe(report, failure);
     JudgeRaised(report, failure.first(), &finding);
     findings->push_back(std::move(finding));

@@ -28,8 +28,8 @@ bool Takes(absl::string_view name, const PassedMask& mask) {
 bool AddsItsMask(const Report& report, absl::string_view name) {
   const std::vector<absl::string_view> parts = absl::StrSplit(report.environment().transformers(), '.');
   int major = 0, minor = 0;
-  return name == "flex_attention" && parts.size() > 1 && absl::SimpleAtoi(parts[0], &major) && absl::SimpleAtoi(parts[1], &minor) &&
-         (major < 4 || (major == 4 && minor < 50));
+  return name == "flex_attention" && parts.size() > 1 && absl::SimpleAtoi(parts[0], &major) &&
+         absl::SimpleAtoi(parts[1], &minor) && (major < 4 || (major == 4 && minor < 50));
 }
 
 }  // namespace
@@ -91,6 +91,8 @@ bool IsUnset(const Module& module) {
   return module.selection_state() == "unset" && (!module.function().empty() || module.class_module().empty() ||
                                                  absl::StartsWith(module.class_module(), "transformers."));
 }
+
+bool FailedUnselected(const Failure& failure) { return failure.fault == Fault::kMask && IsUnset(failure.first().module()); }
 
 Family FamilyOfName(const std::string& name) {
   if (name == "eager") return Family::kEager;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "report/report.pb.h"
+#include "report/rules/incidents.h"
 
 namespace attntrace::rules {
 
@@ -37,6 +38,9 @@ void AddRegistered(const Report& report, const PassedMask& mask, Finding* findin
 // A layer of Transformers', or one of its contract, whose selection is None. A class that computes attention in its own way has
 // a configuration as well, and does not ask it.
 bool IsUnset(const Module& module);
+
+// A mask that eager does not take, where nobody chose eager: the missing selection is the cause.
+bool FailedUnselected(const Failure& failure);
 
 enum class Family { kUnknown, kEager, kSdpa, kFlex, kFlash };
 // Of a name that was selected ("sdpa", "flash_attention_2", "kernels-community/flash-attn", "my_flex"), and of a backend that

@@ -138,6 +138,20 @@ TEST_CASE("a BlockMask that raised", "[mask-backend-mismatch][fires]") {
   CHECK(Codes(findings[0]) == "config._attn_implementation = \"flex_attention\"\n");
 }
 
+TEST_CASE("a BlockMask that raised where nothing was selected has one cause", "[backend-unset][fires]") {
+  Program program;
+  program.Merge(kRegistered + Raised("builtins.TypeError", "unsupported operand type(s) for +: 'Tensor' and 'BlockMask'",
+                                     std::string("call_path: 2 layers: 0 ") + kLlama +
+                                         "selection_state: 'unset' attention_mask: 'BlockMask' }"));
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "backend-unset");
+  CHECK_THAT(findings[0].why(),
+             Contains("ran eager instead, which adds its mask to the scores: TypeError: unsupported operand") &&
+                 Contains("of what is registered here, flex_attention takes one."));
+  CHECK(Codes(findings[0]) == "config._attn_implementation = \"flex_attention\"\n");
+}
+
 TEST_CASE("a bool mask that was added, and a mask that flex_attention never got", "[mask-backend-mismatch][fires]") {
   Program program;
   SECTION("added") {
