@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tracer/process_info.h"
+#include "tracer/spawn.h"
 
 namespace attntrace {
 namespace {
@@ -21,13 +22,6 @@ namespace {
 // Signals that end, stop or inform a program from outside. Blocked in the launcher and taken one by one with sigwaitinfo, so
 // that no handler of ours ever runs and none can kill the launcher before it has written the report.
 constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP};
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // What the child gets back as it was before us.
 struct SignalState {

@@ -1,14 +1,13 @@
 // One reference process: started on first use, asked line by line, killed when it keeps silent too long.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/protocol.h"
+#include "tracer/spawn.h"
 
 namespace attntrace {
 
@@ -31,8 +30,7 @@ class ReferenceProcess {
   std::string HowItEnded();
 
   const std::vector<std::string> command_, environment_;
-  pid_t pid_ = 0;
-  int to_ = -1, from_ = -1;
+  Spawned child_;
   std::string unread_;
 };
 
