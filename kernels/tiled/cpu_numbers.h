@@ -36,42 +36,14 @@ inline uint16_t ToHalf(float value) {
   return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xFFFu + ((magnitude >> 13) & 1)) >> 13));
 }
 
-template <typename T>
-inline T Load(const void* data, Type type, int64_t at) {
-  switch (type) {
-    case Type::kFloat32:
-      return static_cast<T>(static_cast<const float*>(data)[at]);
-    case Type::kFloat64:
-      return static_cast<T>(static_cast<const double*>(data)[at]);
-    case Type::kFloat16:
-      return static_cast<T>(FromHalf(static_cast<const uint16_t*>(data)[at]));
-    case Type::kBFloat16:
-      return static_cast<T>(FromBFloat16(static_cast<const uint16_t*>(data)[at]));
-    case Type::kBool:
-      return static_cast<T>(static_cast<const uint8_t*>(data)[at] != 0);
-  }
-  return T();
-}
+}  // namespace ATTNTRACE_LEVEL
+}  // namespace attntrace::tiled
 
-template <typename T>
-inline void Store(void* data, Type type, int64_t at, T value) {
-  switch (type) {
-    case Type::kFloat32:
-      static_cast<float*>(data)[at] = static_cast<float>(value);
-      return;
-    case Type::kFloat64:
-      static_cast<double*>(data)[at] = static_cast<double>(value);
-      return;
-    case Type::kFloat16:
-      static_cast<uint16_t*>(data)[at] = ToHalf(static_cast<float>(value));
-      return;
-    case Type::kBFloat16:
-      static_cast<uint16_t*>(data)[at] = ToBFloat16(static_cast<float>(value));
-      return;
-    case Type::kBool:
-      return;
-  }
-}
+#define ATTNTRACE_HERE inline
+#include "kernels/tiled/stored.h"
+
+namespace attntrace::tiled {
+namespace ATTNTRACE_LEVEL {
 
 inline constexpr float kFloatInfinity = __builtin_inff();
 template <typename T>

@@ -16,11 +16,12 @@ const char* Launch(Kernel kernel, int64_t blocks, size_t shared, cudaStream_t st
   if (blocks > INT_MAX) return "more tiles than a grid has blocks";
   cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   if (error == cudaSuccess) {
-    kernel<<<static_cast<unsigned>(blocks), kThreads, shared, stream>>>(arguments...);
-    error = cudaGetLastError();
-  } else {
-    cudaGetLastError();
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(blocks)), config.blockDim = dim3(kThreads);
+    config.dynamicSmemBytes = shared, config.stream = stream;
+    error = cudaLaunchKernelEx(&config, kernel, arguments...);
   }
+  if (error != cudaSuccess) cudaGetLastError();
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 

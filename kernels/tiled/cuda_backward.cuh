@@ -39,21 +39,21 @@ size_t TilesShared(int64_t accumulated) {
 template <typename T>
 __device__ void GradientTile(const Call& call, const T* dot, int64_t b, int64_t h, int64_t r0, int64_t c0, const Tiles<T>& tiles) {
   const int64_t hkv = h / (call.heads / call.heads_kv);
-  T product[kPerThread] = {}, slope[kPerThread] = {};
+  T product[kSide][kSide] = {}, slope[kSide][kSide] = {};
   AddProducts(call.q, Offset(call.q, b, h), r0, call.seq_q, call.k, Offset(call.k, b, hkv), c0, call.seq_kv, call.dim, tiles.a,
               tiles.b, product);
   AddProducts(call.grad_out, Offset(call.grad_out, b, h), r0, call.seq_q, call.v, Offset(call.v, b, hkv), c0, call.seq_kv, call.dim_v,
               tiles.a, tiles.b, slope);
   for (int i = 0; i < kPerThread; ++i) {
-    const int pair = threadIdx.x + i * kThreads, r = pair / kTileKv, c = pair % kTileKv;
+    const int r = RowOf(i / kSide), c = ColumnOf(i % kSide);
     const int64_t row = r0 + r, column = c0 + c;
     T p = T(), ds = T();
     if (row < call.seq_q && column < call.seq_kv) {
       const int64_t line = (b * call.heads + h) * call.seq_q + row;
-      const T whole = Exp(Score(call, b, h, row, column, product[i]) - static_cast<const T*>(call.lse)[line]);
+      const T whole = Exp(Score(call, b, h, row, column, product[i / kSide][i % kSide]) - static_cast<const T*>(call.lse)[line]);
       const T drop = DropFactor<T>(call, b, h, row, column);
       p = whole * drop;
-      ds = whole * (drop * slope[i] - dot[line]);
+      ds = whole * (drop * slope[i / kSide][i % kSide] - dot[line]);
     }
     tiles.p[r * (kTileKv + 1) + c] = p;
     tiles.ds[r * (kTileKv + 1) + c] = ds;
@@ -65,17 +65,18 @@ __device__ void GradientTile(const Call& call, const T* dot, int64_t b, int64_t 
 template <typename T>
 __device__ void Accumulate(const T* left, int n_step, int m_step, const Operand& x, int64_t offset, int64_t m0, int64_t rows,
                            int64_t dim, T* slice, T* to) {
-  static_assert(kTileQ == kTileKv, "a tile is square");
+  static_assert(kTileQ == kTileKv && kTileKv == kSlice, "tiles and slices are square");
   for (int64_t d0 = 0; d0 < dim; d0 += kSlice) {
     __syncthreads();
     LoadTile(x, offset, m0, rows, kTileKv, d0, kSlice, dim, slice);
     __syncthreads();
-    for (int i = threadIdx.x; i < kTileQ * kSlice; i += kThreads) {
-      const int n = i / kSlice, d = i % kSlice;
-      if (d0 + d >= dim) continue;
-      T value = to[n * dim + d0 + d];
-      for (int m = 0; m < kTileKv; ++m) value += left[n * n_step + m * m_step] * slice[m * (kSlice + 1) + d];
-      to[n * dim + d0 + d] = value;
+    T value[kSide][kSide] = {};
+    AddSquares(left, n_step, m_step, slice, 1, kSlice + 1, value);
+    for (int i = 0; i < kSide; ++i) {
+      for (int j = 0; j < kSide; ++j) {
+        const int64_t d = d0 + ColumnOf(j);
+        if (d < dim) to[RowOf(i) * dim + d] += value[i][j];
+      }
     }
   }
 }

@@ -32,11 +32,14 @@ __global__ void __launch_bounds__(kThreads) Forward(const Call call) {
 
   const int64_t end = call.causal && r0 + kTileQ < call.seq_kv ? r0 + kTileQ : call.seq_kv;
   for (int64_t c0 = 0; c0 < end; c0 += kTileKv) {
-    T product[kPerThread] = {};
+    T product[kSide][kSide] = {};
     AddProducts(call.q, q_at, r0, call.seq_q, call.k, k_at, c0, call.seq_kv, call.dim, a_tile, b_tile, product);
-    for (int i = 0; i < kPerThread; ++i) {
-      const int pair = threadIdx.x + i * kThreads, r = pair / kTileKv, c = pair % kTileKv;
-      s[r * (kTileKv + 1) + c] = Score(call, b, h, r0 + r, c0 + c, product[i]);
+    for (int i = 0; i < kSide; ++i) {
+      const int r = RowOf(i);
+      for (int j = 0; j < kSide; ++j) {
+        const int c = ColumnOf(j);
+        s[r * (kTileKv + 1) + c] = Score(call, b, h, r0 + r, c0 + c, product[i][j]);
+      }
     }
     __syncthreads();
     if (threadIdx.x < kTileQ) {  // one thread a row
@@ -59,12 +62,14 @@ __global__ void __launch_bounds__(kThreads) Forward(const Call call) {
       __syncthreads();
       LoadTile(call.v, v_at, c0, call.seq_kv, kTileKv, d0, kSlice, call.dim_v, b_tile);
       __syncthreads();
-      for (int i = threadIdx.x; i < kTileQ * kSlice; i += kThreads) {
-        const int r = i / kSlice, d = i % kSlice;
-        if (d0 + d >= call.dim_v) continue;
-        T value = o[r * call.dim_v + d0 + d] * rescale[r];
-        for (int c = 0; c < kTileKv; ++c) value += s[r * (kTileKv + 1) + c] * b_tile[c * (kSlice + 1) + d];
-        o[r * call.dim_v + d0 + d] = value;
+      T value[kSide][kSide] = {};
+      AddSquares(s, kTileKv + 1, 1, b_tile, 1, kSlice + 1, value);
+      for (int i = 0; i < kSide; ++i) {
+        const int r = RowOf(i);
+        for (int j = 0; j < kSide; ++j) {
+          const int64_t d = d0 + ColumnOf(j);
+          if (d < call.dim_v) o[r * call.dim_v + d] = o[r * call.dim_v + d] * rescale[r] + value[i][j];
+        }
       }
     }
     __syncthreads();

@@ -1,7 +1,7 @@
 // What forward and backward share on the GPU: loads of any type and stride, tiles in shared memory, the score of one pair.
 //
-// Plain CUDA: every thread computes its part of a tile with fused multiply-adds. Right first; a reference for shapes that no library
-// takes, and its memory is what is compared.
+// Plain CUDA: every thread computes a square of 4 x 4 numbers of a tile with fused multiply-adds, from eight values that it reads of
+// shared memory. Right first; a reference for shapes that no library takes, and its memory is what is compared.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,45 +14,27 @@
 namespace attntrace::tiled::cuda {
 
 inline constexpr int kTileQ = 32, kTileKv = 32;  // rows and columns of a tile of scores
-inline constexpr int kThreads = 256;
-inline constexpr int kPerThread = kTileQ * kTileKv / kThreads;
+inline constexpr int kSide = 4;  // of a thread's square
+inline constexpr int kPerThread = kSide * kSide;
+inline constexpr int kThreads = kTileQ * kTileKv / kPerThread;
+inline constexpr int kAcross = kTileKv / kSide;  // threads side by side in a row of squares
 
-template <typename T>
-__device__ __forceinline__ T Load(const void* data, Type type, int64_t at) {
-  switch (type) {
-    case Type::kFloat32:
-      return static_cast<T>(static_cast<const float*>(data)[at]);
-    case Type::kFloat64:
-      return static_cast<T>(static_cast<const double*>(data)[at]);
-    case Type::kFloat16:
-      return static_cast<T>(__half2float(static_cast<const __half*>(data)[at]));
-    case Type::kBFloat16:
-      return static_cast<T>(__bfloat162float(static_cast<const __nv_bfloat16*>(data)[at]));
-    case Type::kBool:
-      return static_cast<T>(static_cast<const unsigned char*>(data)[at] != 0);
-  }
-  return T();
-}
+// Where this thread's numbers lie in a tile: rows together, columns apart, so that neighbours read different banks.
+__device__ __forceinline__ int RowOf(int i) { return static_cast<int>(threadIdx.x) / kAcross * kSide + i; }
+__device__ __forceinline__ int ColumnOf(int j) { return static_cast<int>(threadIdx.x) % kAcross + j * kAcross; }
 
-template <typename T>
-__device__ __forceinline__ void Store(void* data, Type type, int64_t at, T value) {
-  switch (type) {
-    case Type::kFloat32:
-      static_cast<float*>(data)[at] = static_cast<float>(value);
-      return;
-    case Type::kFloat64:
-      static_cast<double*>(data)[at] = static_cast<double>(value);
-      return;
-    case Type::kFloat16:
-      static_cast<__half*>(data)[at] = __float2half(static_cast<float>(value));
-      return;
-    case Type::kBFloat16:
-      static_cast<__nv_bfloat16*>(data)[at] = __float2bfloat16(static_cast<float>(value));
-      return;
-    case Type::kBool:
-      return;
-  }
-}
+__device__ __forceinline__ float FromHalf(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
+__device__ __forceinline__ uint16_t ToHalf(float value) { return __half_as_ushort(__float2half(value)); }
+__device__ __forceinline__ float FromBFloat16(uint16_t bits) { return __bfloat162float(__ushort_as_bfloat16(bits)); }
+__device__ __forceinline__ uint16_t ToBFloat16(float value) { return __bfloat16_as_ushort(__float2bfloat16(value)); }
+
+}  // namespace attntrace::tiled::cuda
+
+#define ATTNTRACE_LEVEL cuda
+#define ATTNTRACE_HERE __device__ __forceinline__
+#include "kernels/tiled/stored.h"
+
+namespace attntrace::tiled::cuda {
 
 __device__ __forceinline__ float Exp(float x) { return expf(x); }
 __device__ __forceinline__ double Exp(double x) { return exp(x); }
@@ -82,21 +64,36 @@ __device__ void LoadTile(const Operand& x, int64_t offset, int64_t row0, int64_t
 // The head is walked in slices, so that shared memory does not grow with it.
 inline constexpr int kSlice = 32;
 
-// sum[i] += a[row] . b[column] over the head, for this thread's pairs; both tiles in slices through shared memory.
+// sum[i][j] += left(i, m) right(m, j) over the tile's m; left(i, m) lies at left[RowOf(i) * row_step + m * step], right(m, j) at
+// right[ColumnOf(j) * column_step + m * right_step].
+template <typename T>
+__device__ __forceinline__ void AddSquares(const T* left, int row_step, int step, const T* right, int column_step, int right_step,
+                                           T (&sum)[kSide][kSide]) {
+#pragma unroll 4
+  for (int m = 0; m < kSlice; ++m) {
+    T a[kSide], b[kSide];
+#pragma unroll
+    for (int i = 0; i < kSide; ++i) a[i] = left[RowOf(i) * row_step + m * step];
+#pragma unroll
+    for (int j = 0; j < kSide; ++j) b[j] = right[ColumnOf(j) * column_step + m * right_step];
+#pragma unroll
+    for (int i = 0; i < kSide; ++i) {
+#pragma unroll
+      for (int j = 0; j < kSide; ++j) sum[i][j] += a[i] * b[j];
+    }
+  }
+}
+
+// sum[i][j] += a[row] . b[column] over the head, for this thread's square; both tiles in slices through shared memory.
 template <typename T>
 __device__ void AddProducts(const Operand& a, int64_t a_offset, int64_t a_row0, int64_t a_rows, const Operand& b, int64_t b_offset,
-                            int64_t b_row0, int64_t b_rows, int64_t dim, T* a_tile, T* b_tile, T (&sum)[kPerThread]) {
+                            int64_t b_row0, int64_t b_rows, int64_t dim, T* a_tile, T* b_tile, T (&sum)[kSide][kSide]) {
   for (int64_t d0 = 0; d0 < dim; d0 += kSlice) {
     __syncthreads();
     LoadTile(a, a_offset, a_row0, a_rows, kTileQ, d0, kSlice, dim, a_tile);
     LoadTile(b, b_offset, b_row0, b_rows, kTileKv, d0, kSlice, dim, b_tile);
     __syncthreads();
-    for (int d = 0; d < kSlice; ++d) {
-      for (int i = 0; i < kPerThread; ++i) {
-        const int pair = threadIdx.x + i * kThreads, r = pair / kTileKv, c = pair % kTileKv;
-        sum[i] += a_tile[r * (kSlice + 1) + d] * b_tile[c * (kSlice + 1) + d];
-      }
-    }
+    AddSquares(a_tile, kSlice + 1, 1, b_tile, kSlice + 1, 1, sum);
   }
 }
 

@@ -1,4 +1,5 @@
-// Our own kernel against the oracle, over shapes, types, strides, masks and flags drawn at random.
+// Our own kernel against the oracle, over shapes, types, strides, masks and flags drawn at random. Built twice: with the CPU
+// kernel, and with the CUDA kernel's source on the CPU (tiled_cuda_emulated.cc), which is slow and gets fewer trials.
 #include <algorithm>
 #include <random>
 #include <string>
@@ -207,7 +208,7 @@ double Bound(Type type) {
 
 TEST_CASE("the tiled kernel is right to float64 math, forward and gradients") {
   Random random(20);
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < ATTNTRACE_TRIALS; ++i) {
     const Trial trial = DrawTrial(&random);
     const Errors errors = Run(trial);
     INFO("trial " << i << ": " << trial.text);
