@@ -1,9 +1,14 @@
 #include "kernels/call.h"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "kernels/surroundings.h"
 
 namespace attntrace::reference {
 namespace {
@@ -57,8 +62,9 @@ at::Tensor Visible(const at::Tensor& mask, const std::string& content) {
   if (content == "all-true") return at::ones(mask.sizes(), options);
   const bool causal = content == "plain-causal" || content == "causal-padding";
   const bool padding = content == "padding" || content == "causal-padding";
-  at::Tensor visible =
-      causal || padding ? at::ones(mask.sizes(), options) : at::rand(mask.sizes(), options.dtype(at::kFloat)) < 0.75;
+  at::Tensor visible = causal || padding
+                           ? at::ones(mask.sizes(), options)
+                           : at::rand(mask.sizes(), OwnGenerator(mask.device()), options.dtype(at::kFloat)) < 0.75;
   if (causal && mask.dim() >= 2) visible = visible.tril();
   if (padding && mask.dim() >= 1) {
     const int64_t columns = mask.size(-1);
@@ -72,7 +78,7 @@ void FillMask(const at::Tensor& mask, const std::string& content) {
   if (mask.scalar_type() == at::kBool) {
     mask.copy_(Visible(mask, content));
   } else if (content == "other" || content == "unread") {
-    mask.normal_();
+    mask.normal_(0, 1, OwnGenerator(mask.device()));
   } else {
     mask.zero_();
     mask.masked_fill_(Visible(mask, content).logical_not(), -INFINITY);
@@ -81,11 +87,24 @@ void FillMask(const at::Tensor& mask, const std::string& content) {
 
 }  // namespace
 
+at::Generator OwnGenerator(at::Device device) {
+  static std::mutex mutex;
+  static std::map<std::pair<int, int>, at::Generator> own;
+  const std::lock_guard<std::mutex> lock(mutex);
+  at::Generator& generator = own[{static_cast<int>(device.type()), device.index()}];
+  if (!generator.defined()) {
+    at::Generator programs = at::globalContext().defaultGenerator(device);
+    const std::lock_guard<std::mutex> drawing(programs.mutex());
+    generator = programs.clone();
+  }
+  return generator;
+}
+
 at::Device DeviceOf(const Request& request) { return at::Device(request.device); }
 
 TensorCall MakeCall(const Request& request) {
   const at::Device device = DeviceOf(request);
-  const auto random = [](const at::Tensor& tensor) { tensor.normal_(); };
+  const auto random = [&](const at::Tensor& tensor) { tensor.normal_(0, 1, OwnGenerator(device)); };
   TensorCall call;
   call.q = Make(request.q, device, random);
   call.k = Make(request.k, device, random);
@@ -96,6 +115,7 @@ TensorCall MakeCall(const Request& request) {
   call.causal = request.causal;
   call.gqa = request.gqa;
   call.scale = request.scale;
+  call.seed = request.id + 1;
   return call;
 }
 

@@ -15,6 +15,7 @@ struct TensorCall {
   double dropout = 0;
   bool causal = false, gqa = false;
   std::optional<double> scale;
+  uint64_t seed = 0;  // of our own kernel's dropout
 };
 
 at::Device DeviceOf(const Request& request);

@@ -1,7 +1,8 @@
 """flex_attention for the reference: the protocol of kernels/protocol.h, spoken by the same Python as the traced program.
 
 Run with libattntrace_reference_memory.so preloaded, whose counters see every allocation of PyTorch. Paths: flex-dense and
-flex-compiled. What a block mask hid in the program is not known here: all is computed, so memory is that of the shapes.
+flex-compiled. A block mask is made anew where the request says what it held (plain-causal); one that hid something else is left out,
+and all is computed.
 """
 import ctypes
 import os
@@ -11,7 +12,7 @@ import time
 import urllib.parse
 
 import torch
-from torch.nn.attention.flex_attention import flex_attention
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 MOST_SCORES = 1 << 24  # compared with float64 math up to here
 MOST_REPEATS = 30
@@ -57,6 +58,10 @@ def tensor(text, device, wants_grad):
     return made.requires_grad_(wants_grad and grad == "g")
 
 
+def causal(batch, head, row, column):
+    return row >= column
+
+
 class Call:
     def __init__(self, fields):
         self.device = torch.device(fields["device"])
@@ -66,6 +71,10 @@ class Call:
         self.grads = [one for one in self.inputs if one.requires_grad]
         self.options = {"scale": float(fields["scale"]) if "scale" in fields else None,
                         "enable_gqa": self.inputs[0].size(-3) != self.inputs[1].size(-3)}
+        self.causal = fields.get("content") == "plain-causal"
+        if self.causal:
+            lengths = self.inputs[0].size(-2), self.inputs[1].size(-2)
+            self.options["block_mask"] = create_block_mask(causal, None, None, *lengths, device=self.device)
         self.run = torch.compile(flex_attention) if fields["path"] == "flex-compiled" else flex_attention
 
     def forward(self):
@@ -80,7 +89,8 @@ class Call:
         if q.numel() // q.size(-1) * k.size(-2) > MOST_SCORES:
             return None
         with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-            right = torch.nn.functional.scaled_dot_product_attention(q, k, v, **self.options)
+            right = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=self.options["scale"],
+                                                                     enable_gqa=self.options["enable_gqa"])
         return (self.forward().detach().double() - right).abs().max().item()
 
 

@@ -10,6 +10,9 @@
 #include <string>
 
 #include "kernels/measure.h"
+#include "kernels/surroundings.h"
+
+bool attntrace::reference::InProgram() { return false; }
 
 namespace {
 

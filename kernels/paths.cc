@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "kernels/changes.h"
+#include "kernels/surroundings.h"
 #include "kernels/tiled_attention.h"
 
 namespace attntrace::reference {
@@ -37,24 +38,52 @@ class Pinned {
   const Switches before_;
 };
 
-at::Tensor Sdpa(const TensorCall& call, Switches switches) {
-  const Pinned pinned(switches);
+at::Tensor AsSwitched(const TensorCall& call) {
   return at::scaled_dot_product_attention(call.q, call.k, call.v, call.mask, call.dropout, call.causal, call.scale, call.gqa);
 }
 
+at::Tensor Sdpa(const TensorCall& call, Switches switches) {
+  const Pinned pinned(switches);
+  return AsSwitched(call);
+}
+
+// As SDPA calls it: a bool mask is made one that is added.
+at::Tensor MathAlone(const TensorCall& call) {
+  std::optional<at::Tensor> mask = call.mask;
+  if (mask && mask->scalar_type() == at::kBool) {
+    mask = at::zeros(mask->sizes(), call.q.options().requires_grad(false)).masked_fill_(mask->logical_not(), -INFINITY);
+  }
+  return std::get<0>(at::_scaled_dot_product_attention_math(call.q, call.k, call.v, mask, call.dropout, call.causal,
+                                                            std::nullopt, call.scale, call.gqa));
+}
+
+// The switches are the whole process's. Inside the program they stay, and PyTorch is asked what it would choose.
+at::Tensor FusedAsSwitched(const TensorCall& call) {
+  const int64_t choice =
+      at::_fused_sdp_choice(call.q, call.k, call.v, call.mask, call.dropout, call.causal, call.scale, call.gqa);
+  TORCH_CHECK(choice > static_cast<int64_t>(at::SDPBackend::math),
+              "No available kernel, with the switches as the program set them");
+  return AsSwitched(call);
+}
+
 at::Tensor Flash(const TensorCall& call) {
+  if (InProgram()) return AsSwitched(call);
   return Sdpa(call, {.flash = true, .efficient = false, .cudnn = false, .math = false});
 }
 at::Tensor Efficient(const TensorCall& call) {
+  if (InProgram()) return AsSwitched(call);
   return Sdpa(call, {.flash = false, .efficient = true, .cudnn = false, .math = false});
 }
 at::Tensor Cudnn(const TensorCall& call) {
+  if (InProgram()) return AsSwitched(call);
   return Sdpa(call, {.flash = false, .efficient = false, .cudnn = true, .math = false});
 }
 at::Tensor Fused(const TensorCall& call) {
+  if (InProgram()) return FusedAsSwitched(call);
   return Sdpa(call, {.flash = true, .efficient = true, .cudnn = true, .math = false});
 }
 at::Tensor Math(const TensorCall& call) {
+  if (InProgram()) return MathAlone(call);
   return Sdpa(call, {.flash = false, .efficient = false, .cudnn = false, .math = true});
 }
 

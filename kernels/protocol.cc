@@ -8,7 +8,7 @@
 namespace attntrace::reference {
 namespace {
 
-#define ATTNTRACE_CHANGE_INFO(enumerator, name, alters, text) {name, alters, text},
+#define ATTNTRACE_CHANGE_INFO(enumerator, name, alters, text) {Change::enumerator, name, alters, text},
 constexpr ChangeInfo kChanges[] = {ATTNTRACE_REFERENCE_CHANGES(ATTNTRACE_CHANGE_INFO)};
 #undef ATTNTRACE_CHANGE_INFO
 
@@ -141,13 +141,21 @@ const ChangeInfo* FindChange(const std::string& name) {
   return nullptr;
 }
 
+const char* NameOf(Change change) {
+  for (const ChangeInfo& known : kChanges) {
+    if (known.change == change) return known.name;
+  }
+  return "";
+}
+
 std::string Encode(const Request& request) {
   std::string changes;
   for (const std::string& change : request.changes) changes += (changes.empty() ? "" : ",") + change;
   std::string line = "id=" + std::to_string(request.id) + " path=" + Escape(request.path) + " changes=" + Escape(changes) +
                      " device=" + Escape(request.device) + " q=" + Escape(Text(request.q)) + " k=" + Escape(Text(request.k)) +
                      " v=" + Escape(Text(request.v));
-  if (request.mask) line += " mask=" + Escape(Text(*request.mask)) + " content=" + Escape(request.mask_content);
+  if (request.mask) line += " mask=" + Escape(Text(*request.mask));
+  line += " content=" + Escape(request.mask_content);
   if (request.scale) line += " scale=" + Number(*request.scale);
   return line + " dropout=" + Number(request.dropout) + " causal=" + std::to_string(request.causal) +
          " gqa=" + std::to_string(request.gqa) + " backward=" + std::to_string(request.backward) +

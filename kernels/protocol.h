@@ -40,13 +40,23 @@ namespace attntrace::reference {
   X(kMoveDropout, "move-dropout", true, "dropout on the output in place of the probabilities")        \
   X(kNoDropout, "no-dropout", true, "no dropout")
 
+// The machine-readable key of an advice: which change a reference run makes to prove it. kNone: no run can.
+enum class Change {
+  kNone,
+#define ATTNTRACE_CHANGE(enumerator, name, alters, text) enumerator,
+  ATTNTRACE_REFERENCE_CHANGES(ATTNTRACE_CHANGE)
+#undef ATTNTRACE_CHANGE
+};
+
 struct ChangeInfo {
+  Change change;
   const char* name;
   bool alters_result;
   const char* text;
 };
 // Null where there is no such change.
 const ChangeInfo* FindChange(const std::string& name);
+const char* NameOf(Change change);  // "" for kNone
 
 struct TensorSpec {
   std::vector<int64_t> sizes, strides;  // elements
@@ -61,7 +71,8 @@ struct Request {
   std::string device = "cpu";  // "cpu", "cuda:0"
   TensorSpec q, k, v;
   std::optional<TensorSpec> mask;
-  std::string mask_content = "other";  // of tracer/spool/words.h: how the mask is filled
+  // Of tracer/spool/words.h: how the mask is filled; of a flex call, which has no tensor for one, what its block mask hides.
+  std::string mask_content = "other";
   double dropout = 0;
   bool causal = false, gqa = false;
   std::optional<double> scale;

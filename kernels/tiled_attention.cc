@@ -5,7 +5,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
-#include <random>
 
 #include "kernels/tiled/call.h"
 #include "kernels/tiled_cuda.h"
@@ -69,7 +68,7 @@ void Run(tiled::Call* call, const at::Tensor& like, bool backward) {
   call->workspace = workspace.data_ptr();
   if (!cuda) return backward ? tiled::CpuBackward(*call) : tiled::CpuForward(*call);
   const TiledCudaLibrary& library = TiledCuda();
-  // The process never leaves the default stream.
+  // Reference runs never leave the default stream.
   const char* const error = backward ? library.backward(call, nullptr) : library.forward(call, nullptr);
   TORCH_CHECK(error == nullptr, "CUDA error in the tiled kernel: ", error);
 }
@@ -77,11 +76,11 @@ void Run(tiled::Call* call, const at::Tensor& like, bool backward) {
 class TiledFunction : public torch::autograd::Function<TiledFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const std::optional<at::Tensor>& given_mask, double dropout, bool causal, double scale) {
+                            const std::optional<at::Tensor>& given_mask, double dropout, int64_t seed, bool causal,
+                            double scale) {
     const at::Tensor mask = given_mask.value_or(at::Tensor());
     tiled::Call call = Describe(q, k, v, scale);
-    static std::mt19937_64 seeds(20);
-    call.seed = seeds();
+    call.seed = static_cast<uint64_t>(seed);
     call.dropout = dropout, call.causal = causal;
     if (mask.defined()) call.mask = OperandOf(Expanded(mask, call));
     const at::Tensor out = at::empty({call.batch, call.heads, call.seq_q, call.dim_v}, q.options());
@@ -106,7 +105,7 @@ class TiledFunction : public torch::autograd::Function<TiledFunction> {
     call.causal = context->saved_data["causal"].toBool();
     call.out = OperandOf(out), call.lse = saved[5].data_ptr();
     call.grad_out = OperandOf(grads[0]);
-    variable_list results(7);
+    variable_list results(8);
     tiled::Operand* const to[] = {&call.grad_q, &call.grad_k, &call.grad_v};
     for (size_t i = 0; i < 3; ++i) {
       if (!context->needs_input_grad(i)) continue;
@@ -132,7 +131,8 @@ at::Tensor TiledAttention(const TensorCall& call) {
   TORCH_CHECK(call.q.dim() >= 2 && call.q.dim() <= 4 && call.k.dim() == call.q.dim() && call.v.dim() == call.q.dim(),
               "the tiled kernel takes two to four dimensions");
   const double scale = call.scale.value_or(1 / std::sqrt(static_cast<double>(call.q.size(-1))));
-  at::Tensor out = TiledFunction::apply(Four(call.q), Four(call.k), Four(call.v), call.mask, call.dropout, call.causal, scale);
+  at::Tensor out = TiledFunction::apply(Four(call.q), Four(call.k), Four(call.v), call.mask, call.dropout,
+                                        static_cast<int64_t>(call.seed), call.causal, scale);
   while (out.dim() > call.q.dim()) out = out.squeeze(0);
   return out;
 }

@@ -2,24 +2,23 @@
 
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
-#include <limits.h>
-#include <unistd.h>
 
 #include <string>
 
 namespace attntrace::reference {
 namespace {
 
-std::string FolderOfThisProgram() {
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  const std::string whole(path, length > 0 ? static_cast<size_t>(length) : 0);
+// Of the program or the library that this code is in.
+std::string FolderOfThis() {
+  Dl_info info;
+  static const char here = 0;
+  const std::string whole = dladdr(&here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
   return whole.substr(0, whole.rfind('/') + 1);
 }
 
 TiledCudaLibrary Open(std::string* error) {
   TiledCudaLibrary library;
-  void* const handle = dlopen((FolderOfThisProgram() + "libattntrace_tiled_cuda.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const handle = dlopen((FolderOfThis() + "libattntrace_tiled_cuda.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     *error = dlerror();
     return library;

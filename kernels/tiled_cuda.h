@@ -1,5 +1,5 @@
-// The CUDA half of our own kernel: a shared library beside this executable, built where there is a CUDA compiler, found at run
-// time.
+// The CUDA half of our own kernel: a shared library beside this program or library, built where there is a CUDA compiler, found
+// at run time.
 #pragma once
 
 #include "kernels/tiled/call.h"

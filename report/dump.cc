@@ -116,6 +116,10 @@ std::string Payload(const SpoolRecord& record) {
       return absl::StrCat("fact ", Describe<spool::FactDef>(record, [](const spool::FactDef& f) {
                             return absl::StrCat("key=", f.key, " value=", f.value);
                           }));
+    case RecordKind::kReference:
+      return absl::StrCat("reference ", Describe<spool::ReferenceDef>(record, [&](const spool::ReferenceDef& r) {
+                            return absl::StrCat("\"", absl::Utf8SafeCEscape(record.payload.substr(sizeof r, r.bytes)), "\"");
+                          }));
     case RecordKind::kNote:
       return absl::StrCat("note ", Describe<spool::NoteDef>(record, [](const spool::NoteDef& n) {
                             return absl::StrCat("code=", n.code, " text=", n.text);

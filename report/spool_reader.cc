@@ -91,7 +91,7 @@ void Spool::ScanLog() {
     const auto kind = static_cast<uint16_t>(record->kind);
     const bool sane = bytes % 8 == 0 && bytes >= sizeof *record && bytes <= kFileBytes - offset &&
                       record->payload_bytes <= bytes - sizeof *record && kind >= 1 &&
-                      kind <= static_cast<uint16_t>(spool::RecordKind::kFact);
+                      kind <= static_cast<uint16_t>(spool::RecordKind::kLast);
     if (!sane) {
       // Where the next record begins is not known any more. log_bytes is only a hint of how much that leaves out.
       const uint64_t end = spool::kLogOffset + std::min<uint64_t>(Value(header().log_bytes), spool::kLogBytes);

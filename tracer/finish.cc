@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "report/decode.h"
 #include "report/file.h"
+#include "report/reference/in_program.h"
 #include "report/rules/rules.h"
 #include "report/writers/writers.h"
 #include "tracer/outcome.h"
@@ -66,11 +67,13 @@ absl::StatusOr<Finished> Finish(const FinishRequest& request, const OptionValues
       DecodeSpools(request.unreadable.empty() ? folder.spools : std::vector<std::string>(), asked.facts);
   if (!report.ok()) return report.status();
   RunRules(&*report);
+  const std::string reference = options.Text("reference");
+  if (reference == "inline" || (reference == "off" && report->reference_runs_size() > 0)) SettleInProgram(&*report);
   finished.findings = std::any_of(report->findings().begin(), report->findings().end(), IsWorthFailing);
 
   const absl::Status written = WriteReportFile(*report, request.report_path, request.force);
   finished.written = written.ok();
-  if (options.Text("reference") == "after") {  // the report is safe by now, whatever becomes of these
+  if (reference == "after") {  // the report is safe by now, whatever becomes of these
     const std::string why = RunReferences(LimitsOf(options), &*report);
     if (!why.empty() && options.Flag("verbose")) Say(absl::StrCat("no reference runs: ", why));
     if (finished.written && report->reference_runs_size() > 0) {

@@ -40,13 +40,13 @@ constexpr OptionSpec kTable[] = {
      "CUDA: take the time that attention takes on the device, from CUPTI's records of every kernel; implies watch-launches, "
      "and stands "
      "back for a profiler"},
-    {"reference", 0, K::kChoice, "after|off", "after", 0, 0, R::kLauncher,
+    {"reference", 0, K::kChoice, "after|inline|off", "after", 0, 0, R::kBoth,
      "after: when the program has ended, calls that store scores are run again beside fused kernels on the same shapes, and "
-     "what would free "
-     "a kernel is tried"},
-    {"reference-budget", 0, K::kNumber, "SECONDS", "20", 0, 86400, R::kLauncher,
+     "what would free a kernel is tried; inline: in the program, between its operators, without what needs Python or random "
+     "numbers"},
+    {"reference-budget", 0, K::kNumber, "SECONDS", "20", 0, 86400, R::kBoth,
      "time for all reference runs, the largest saving first; 0: as long as it takes"},
-    {"reference-memory", 0, K::kNumber, "PERCENT", "50", 1, 100, R::kLauncher,
+    {"reference-memory", 0, K::kNumber, "PERCENT", "50", 1, 100, R::kBoth,
      "of the free memory that a reference run may need"},
     {"help", 'h', K::kFlag, "", "0", 0, 0, R::kLauncher, "list the settings and exit"},
 };
@@ -154,7 +154,7 @@ long OptionValues::Number(absl::string_view key) const {
 std::string OptionValues::ForAgent() const {
   std::string text;
   for (const auto& [key, value] : values_) {
-    if (FindOption(key)->reader == R::kAgent) absl::StrAppend(&text, text.empty() ? "" : ":", key, "=", value);
+    if (FindOption(key)->reader != R::kLauncher) absl::StrAppend(&text, text.empty() ? "" : ":", key, "=", value);
   }
   return text;
 }
@@ -167,7 +167,7 @@ std::string OptionHelp() {
     const bool has_standard = spec.kind == K::kNumber || spec.kind == K::kChoice;
     const std::string help = absl::StrCat(spec.help, has_standard ? absl::StrCat(" (standard: ", spec.standard, ")") : "");
     char start[64];
-    std::snprintf(start, sizeof start, "  %c %-24s", spec.reader == R::kAgent ? '*' : ' ', name.c_str());
+    std::snprintf(start, sizeof start, "  %c %-24s", spec.reader != R::kLauncher ? '*' : ' ', name.c_str());
     text += start;
     size_t column = kHelpColumn;
     for (absl::string_view word : absl::StrSplit(help, ' ')) {

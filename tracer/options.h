@@ -13,7 +13,7 @@
 namespace attntrace {
 
 enum class OptionKind { kFlag, kText, kNumber, kChoice };
-enum class OptionReader { kLauncher, kAgent };
+enum class OptionReader { kLauncher, kAgent, kBoth };
 
 struct OptionSpec {
   absl::string_view key;  // in ATTNTRACE_OPTIONS; the command line says --key

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -14,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/free_memory.h"
 #include "report/reference/findings.h"
 #include "report/reference/plan.h"
 #include "report/text_units.h"
@@ -62,16 +62,6 @@ std::string ReferenceFolder(const std::string& version) {
     if (!plain.empty() && fs::exists(folder / names::kReferenceProgram, error)) return folder.string();
   }
   return "";
-}
-
-// MemAvailable of /proc/meminfo, in bytes.
-int64_t FreeMemory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string word; file >> word;) {
-    int64_t kib = 0;
-    if (word == "MemAvailable:" && file >> kib) return kib * 1024;
-  }
-  return INT64_MAX;
 }
 
 ChildEnvironment EnvironmentFor(const Report& report, uint32_t process) {
@@ -139,7 +129,7 @@ class Progress {
   ~Progress() {
     if (on_ && shown_) std::fputs("\r\033[K", stderr);
   }
-  void Show(size_t at, const ReferenceCase& one, const ReferenceStep& step) {
+  void Show(size_t at, const ReferenceCase& one, const reference::Step& step) {
     if (!on_) return;
     constexpr size_t kCells = 20;
     const size_t full = cases_ == 0 ? 0 : kCells * at / cases_;
@@ -177,21 +167,22 @@ class Session {
     Progress progress(limits_.progress, cases.size());
     std::string why;
     for (size_t at = 0; at < cases.size(); ++at) {
-      std::vector<ReferenceRun> done;
+      std::vector<reference::Done> done;
       while (const auto step = NextStep(cases[at], done)) {
         progress.Show(at, cases[at], *step);
-        const reference::Response response = Answer(cases[at], *step, &why);
+        reference::Response response = Answer(cases[at], *step, &why);
         if (!why.empty() && report_->reference_runs().empty() && done.empty()) return why;
-        done.push_back(MakeRun(cases[at], *step, response));
-        if (response.status == "skipped") break;  // the rest would be skipped for the same reason
+        const bool skipped = response.status == "skipped";
+        done.push_back({*step, std::move(response)});
+        if (skipped) break;  // the rest would be skipped for the same reason
       }
-      for (ReferenceRun& run : done) *report_->add_reference_runs() = std::move(run);
+      for (const reference::Done& one : done) *report_->add_reference_runs() = MakeRun(cases[at].variants, one);
     }
     return "";
   }
 
  private:
-  reference::Response Answer(const ReferenceCase& one, const ReferenceStep& step, std::string* why) {
+  reference::Response Answer(const ReferenceCase& one, const reference::Step& step, std::string* why) {
     if (MonotonicNs() >= deadline_) return NotRun("skipped", TimeIsUp());
     if (std::string words = TooLarge(one, step); !words.empty()) return NotRun("skipped", words);
     why->clear();
@@ -209,9 +200,9 @@ class Session {
   std::string TimeIsUp() const { return absl::StrCat("the ", limits_.seconds, " s of --reference-budget were used up"); }
 
   // Only the path observed is known to be large, and only main memory is asked: a GPU's own allocator refuses by itself.
-  std::string TooLarge(const ReferenceCase& one, const ReferenceStep& step) const {
+  std::string TooLarge(const ReferenceCase& one, const reference::Step& step) const {
     if (step.purpose != "observed" || one.call.device != "cpu") return "";
-    const int64_t free = FreeMemory() / 100 * limits_.memory_percent;
+    const int64_t free = reference::FreeMainMemory() / 100 * limits_.memory_percent;
     if (one.observed_bytes <= free) return "";
     return absl::StrCat("it needs ", FormatBytes(one.observed_bytes), " and ", FormatBytes(free), " may be used");
   }
@@ -237,6 +228,9 @@ std::string RunReferences(const ReferenceLimits& limits, Report* report) {
   std::string why;
   if (!cases.empty()) why = Session(limits, report).Run(std::move(cases));
   ApplyReference(report);
+  const auto failed = [](const ReferenceRun& run) { return run.status() == "error"; };
+  const auto& runs = report->reference_runs();
+  if (why.empty() && !runs.empty() && std::all_of(runs.begin(), runs.end(), failed)) why = runs[0].words();
   return why;
 }
 

@@ -12,6 +12,7 @@ Definitions::Definitions(const Spool& spool)
       gates_(spool::kMaxVariants),
       kernels_(spool::kMaxVariants),
       facts_(spool::kMaxVariants),
+      references_(spool::kMaxVariants),
       incident_gates_(spool::kMaxVariants) {
   for (const SpoolRecord& record : spool.records()) Add(record);
 }
@@ -63,6 +64,14 @@ void Definitions::Add(const SpoolRecord& record) {
     case RecordKind::kFact:
       append_to_slot(facts_, record.As<spool::FactDef>());
       break;
+    case RecordKind::kReference: {
+      const auto* def = record.As<spool::ReferenceDef>();
+      if (def == nullptr || record.id >= references_.size() || record.payload.size() - sizeof *def < def->bytes) {
+        return void(++malformed_);
+      }
+      references_[record.id].push_back(record.payload.substr(sizeof *def, def->bytes));
+      break;
+    }
     case RecordKind::kIncident:
       if (record.id >= spool::kMaxVariants) return void(++malformed_);
       put(incidents_, record.As<spool::IncidentDef>());

@@ -38,6 +38,9 @@ class Definitions {
   absl::Span<const spool::KernelDef* const> Kernels(uint32_t slot) const { return Of(kernels_, slot); }
 
   absl::Span<const spool::FactDef* const> Facts(uint32_t slot) const { return Of(facts_, slot); }
+  absl::Span<const absl::string_view> References(uint32_t slot) const {
+    return slot < references_.size() ? absl::MakeConstSpan(references_[slot]) : absl::Span<const absl::string_view>();
+  }
   // Null for a slot that is no incident's.
   const spool::IncidentDef* Incident(uint32_t slot) const { return Find(incidents_, slot); }
   absl::Span<const spool::GateDef* const> IncidentGates(uint32_t slot) const { return Of(incident_gates_, slot); }
@@ -71,6 +74,7 @@ class Definitions {
   std::vector<std::vector<const spool::GateDef*>> gates_;
   std::vector<std::vector<const spool::KernelDef*>> kernels_;
   std::vector<std::vector<const spool::FactDef*>> facts_;
+  std::vector<std::vector<absl::string_view>> references_;
   absl::flat_hash_map<uint32_t, const spool::IncidentDef*> incidents_;
   std::vector<std::vector<const spool::GateDef*>> incident_gates_;
   std::vector<const spool::EnvironmentDef*> environment_;

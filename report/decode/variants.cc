@@ -7,6 +7,7 @@
 #include "report/decode/frames.h"
 #include "report/decode/kernels.h"
 #include "report/decode/parts.h"
+#include "report/decode/references.h"
 #include "report/decode/stages.h"
 
 namespace attntrace {
@@ -156,6 +157,7 @@ uint64_t DecodeVariants(const ProcessContext& context, Interner* interner, Symbo
     for (const spool::FactDef* fact : definitions.Facts(slot)) {
       (*variant->mutable_facts())[definitions.String(fact->key)] = definitions.String(fact->value);
     }
+    AddReferences(definitions, slot, ids[slot], report);
     if (ForwardOf(definitions, def) != nullptr) variant->set_forward(ids[def.forward_slot - 1]);
     calls += variant->count();
   }

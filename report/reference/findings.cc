@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/protocol.h"
@@ -12,45 +11,6 @@
 
 namespace attntrace {
 namespace {
-
-// An advice's change is told by what the rules write into it. The first that fits counts.
-struct Mark {
-  const char* change;
-  const char* in_text;
-  const char* in_code;
-};
-constexpr Mark kMarks[] = {
-    {"move-dropout", "dropout to the attention's output", ""},
-    {"no-dropout", "", "dropout_p=0.0"},
-    {"no-dropout", "", "attention_dropout = 0.0"},
-    {"pad-head", "", "F.pad("},
-    {"unsqueeze", "", ".unsqueeze("},
-    {"repeat-heads", "", "repeat_interleave("},
-    {"contiguous", "", ".contiguous()"},
-    {"allow", "", "_sdp(True)"},
-    {"detach-mask", "", "mask.detach()"},
-    {"drop-mask", "", "is_causal=True"},
-    {"drop-mask", "drop the mask", ""},
-    {"cast-bfloat16", "", ".bfloat16()"},
-    {"cast-float32", "", ".float()"},
-    {"compile", "", "torch.compile(flex_attention)"},
-    {"sdpa", "", "attn_implementation=\"sdpa\""},
-    {"sdpa", "", "_attn_implementation = \"sdpa\""},
-    {"sdpa", "", "need_weights=False"},
-    {"sdpa", "", "output_attentions=False"},
-    {"sdpa", "", "output_attentions = False"},
-    {"sdpa", "", "set_fastpath_enabled(False)"},
-    {"sdpa", "", "F.scaled_dot_product_attention(q, k, v"},
-};
-
-absl::string_view ChangeOf(const Advice& advice) {
-  for (const Mark& mark : kMarks) {
-    const bool fits =
-        *mark.in_text != '\0' ? absl::StrContains(advice.text(), mark.in_text) : absl::StrContains(advice.code(), mark.in_code);
-    if (fits) return mark.change;
-  }
-  return "";
-}
 
 uint64_t Time(const ReferenceRun& run) { return run.forward_ns() + run.backward_ns(); }
 
@@ -96,7 +56,7 @@ int64_t SavedOverLayers(const Finding& finding, const ReferenceRun& observed, co
 void MarkAdvice(const ReferenceRun& run, const std::string& change, Finding* finding) {
   Advice* marked = nullptr;
   for (Advice& advice : *finding->mutable_advice()) {
-    if (advice.change().empty() && ChangeOf(advice) == change) marked = &advice;
+    if (advice.change() == change && advice.proof() != "proven") marked = &advice;
     if (marked != nullptr) break;
   }
   if (marked == nullptr) {
@@ -107,9 +67,10 @@ void MarkAdvice(const ReferenceRun& run, const std::string& change, Finding* fin
     }
     marked = finding->add_advice();
     marked->set_text(absl::StrJoin(texts, "; "));
+    marked->set_by_reference(true);
+    marked->set_change(change);
   }
   marked->set_proof("proven");
-  marked->set_change(change);
   marked->set_peak_bytes(run.total_peak_bytes());
   marked->set_time_ns(Time(run));
   marked->set_alters_result(run.alters_result());
@@ -127,6 +88,18 @@ int64_t BytesOfInputs(const Variant& variant) {
   return bytes;
 }
 
+// A block mask or a score_mod that the reference could not make anew.
+void LeftOut(const Variant& variant, std::string* note) {
+  if (variant.backend() != "flex-dense") return;
+  if (variant.facts().contains("flex.score_mod")) absl::StrAppend(note, "run without the program's score_mod");
+  if (variant.mask_kind() != "block-mask") return;
+  if (variant.mask_content() == "plain-causal" || variant.mask_content() == "all-true") return;
+  absl::StrAppend(
+      note, note->empty() ? "" : "; ", "run without the program's block mask, ",
+      variant.mask_content() == "unread" || variant.mask_content().empty() ? "which was not read" : "which is not causal",
+      ": compiled, a mask that hides whole blocks takes less time than this says");
+}
+
 void AddNotes(const Report& report, const Runs& runs, Finding* finding) {
   for (const ReferenceRun* run : runs) {
     std::string note;
@@ -135,6 +108,7 @@ void AddNotes(const Report& report, const Runs& runs, Finding* finding) {
                           run->words().empty() ? "" : ", ", run->words());
     } else if (run->status() == "ok" && run->purpose() == "observed") {
       for (const Variant& variant : report.variants()) {
+        if (variant.id() == run->variants(0)) LeftOut(variant, &note);
         if (variant.id() != run->variants(0) && variant.forward() != run->variants(0)) continue;
         const bool backward = variant.phase() == "backward";
         const int64_t here = backward ? run->backward_peak_bytes() : run->forward_peak_bytes();
@@ -163,17 +137,18 @@ void Clear(Finding* finding) {
   finding->clear_time_ratio();
   finding->clear_saved_bytes_all_layers();
   finding->clear_measured_on();
+  finding->clear_measured_in_program();
   finding->clear_reference_notes();
   auto* const advice = finding->mutable_advice();
   for (int i = advice->size() - 1; i >= 0; --i) {
     Advice& one = advice->at(i);
-    if (one.change().empty()) continue;
-    if (ChangeOf(one).empty()) {  // added here
+    if (one.by_reference()) {
       advice->erase(advice->begin() + i);
       continue;
     }
+    if (one.proof() != "proven") continue;
     one.set_proof("unproven");
-    one.clear_change(), one.clear_peak_bytes(), one.clear_time_ns(), one.clear_alters_result(), one.clear_backend();
+    one.clear_peak_bytes(), one.clear_time_ns(), one.clear_alters_result(), one.clear_backend();
   }
 }
 
@@ -188,6 +163,7 @@ void Apply(const Report& report, Finding* finding) {
   if (observed == nullptr) return;
   finding->set_observed_peak_bytes(observed->total_peak_bytes());
   finding->set_measured_on(observed->device());
+  finding->set_measured_in_program(observed->in_program());
   if (const ReferenceRun* const fused = BestFused(runs, *observed)) {
     finding->set_fused_peak_bytes(fused->total_peak_bytes());
     finding->set_fused_backend(fused->backend());

@@ -30,18 +30,9 @@ bool Read(const Variant& variant, absl::string_view role, TensorSpec* spec) {
   return std::all_of(spec->sizes.begin(), spec->sizes.end(), [](int64_t size) { return size > 0; });
 }
 
-// Paths of the reference by the backend that was observed; empty where there is none to run.
-std::string PathOf(const Variant& variant) {
-  static const std::map<std::string, std::string> kPaths = {
-      {"math", "math"},           {"eager", "eager"}, {"native-mha", "eager"},     {"flash", "flash"},
-      {"efficient", "efficient"}, {"cudnn", "cudnn"}, {"flex-dense", "flex-dense"}};
-  const auto found = kPaths.find(variant.backend());
-  return found == kPaths.end() ? "" : found->second;
-}
-
 bool IsWorthIt(const Variant& variant) {
   return variant.phase() != "backward" && (variant.path() == "dense" || variant.path() == "quadratic") &&
-         !PathOf(variant).empty();
+         !reference::PathOf(variant.backend()).empty();
 }
 
 bool Describe(const Variant& variant, bool backward, ReferenceCase* one) {
@@ -54,9 +45,10 @@ bool Describe(const Variant& variant, bool backward, ReferenceCase* one) {
   call.causal = variant.causal();
   call.gqa = variant.gqa();
   if (variant.scale_given()) call.scale = variant.scale();
-  one->observed_path = PathOf(variant);
+  one->observed_path = reference::PathOf(variant.backend());
   one->flex = variant.backend() == "flex-dense";
-  // A mask that flex_attention was seen with is its block mask, evaluated; the reference makes none.
+  // flex_attention's block mask is no tensor; the reference makes a causal one anew, and leaves any other out.
+  if (one->flex && variant.mask_kind() == "block-mask") call.mask_content = variant.mask_content();
   if (!one->flex && variant.mask_kind() != "none" && !variant.mask_kind().empty()) {
     TensorSpec mask;
     if (!Read(variant, "mask", &mask)) return false;
@@ -104,20 +96,19 @@ std::vector<ReferenceCase> PlanReference(const Report& report) {
   return cases;
 }
 
-ReferenceRun MakeRun(const ReferenceCase& one, const ReferenceStep& step, const reference::Response& response) {
+ReferenceRun MakeRun(const std::vector<uint32_t>& variants, const reference::Done& done) {
+  const reference::Request& request = done.step.request;
+  const reference::Response& response = done.response;
   ReferenceRun run;
-  run.mutable_variants()->Add(one.variants.begin(), one.variants.end());
-  run.set_purpose(step.purpose);
-  run.set_path(step.request.path);
+  run.mutable_variants()->Add(variants.begin(), variants.end());
+  run.set_purpose(done.step.purpose);
+  run.set_path(request.path);
   run.set_backend(response.backend);
   run.set_status(response.status);
   run.set_words(response.words);
-  for (const std::string& change : step.request.changes) {
-    run.add_changes(change);
-    const reference::ChangeInfo* const info = reference::FindChange(change);
-    if (info != nullptr && info->alters_result) run.set_alters_result(true);
-  }
-  run.set_device(one.call.device);
+  run.mutable_changes()->Add(request.changes.begin(), request.changes.end());
+  run.set_alters_result(AltersResult(request));
+  run.set_device(request.device);
   run.set_forward_peak_bytes(response.forward_peak_bytes);
   run.set_backward_peak_bytes(response.backward_peak_bytes);
   run.set_total_peak_bytes(response.total_peak_bytes);

@@ -56,7 +56,8 @@ void JudgeOther(const Report& report, const Variant& variant, Finding* finding) 
   AddRegistered(report, MaskOf(variant), finding);
   if (FamilyOfBackend(variant) == Family::kEager) {
     AddAdvice(finding,
-              absl::StrCat("call scaled_dot_product_attention in ", by, ", or select an implementation that the class uses"));
+              absl::StrCat("call scaled_dot_product_attention in ", by, ", or select an implementation that the class uses"),
+              "", Change::kSdpa);
   } else {
     AddAdvice(finding, "select what ran, where it is what was wanted; else see why the class goes another way for these inputs",
               absl::StrCat("config._attn_implementation = \"",

@@ -51,7 +51,7 @@ void CheckCausalMaskLost(const Report& report, std::vector<Finding>* findings) {
           &finding,
           absl::StrCat("select an implementation on ", module.config_class().empty() ? "the config" : module.config_class(),
                        " before the layers are built; sdpa applies is_causal by itself"),
-          "config._attn_implementation = \"sdpa\"");
+          "config._attn_implementation = \"sdpa\"", Change::kSdpa);
     } else if (first.backend() == "eager") {
       absl::StrAppend(&why, " Eager attention masks only what its mask argument hides.");
       AddAdvice(&finding, "build the mask and pass it, or select sdpa, which applies is_causal by itself",

@@ -76,7 +76,7 @@ void JudgeSelectedEager(const Module& module, Finding* finding) {
   }
   finding->set_why(why);
   AddAdvice(finding, "select a fused implementation; a class that supports none says so with a ValueError",
-            "attn_implementation=\"sdpa\"");
+            "attn_implementation=\"sdpa\"", Change::kSdpa);
 }
 
 void JudgeMapsWanted(const Module& module, Finding* finding) {
@@ -86,7 +86,7 @@ void JudgeMapsWanted(const Module& module, Finding* finding) {
                                 module.selection() == "eager" ? ", with attn_implementation=\"eager\"" : "",
                                 ". A fused kernel has no maps to return."));
   AddAdvice(finding, "ask for no maps where nobody reads them, and select a fused implementation",
-            argument ? "output_attentions=False" : "config.output_attentions = False");
+            argument ? "output_attentions=False" : "config.output_attentions = False", Change::kSdpa);
   AddAdvice(finding,
             "where one layer is analysed, leave eager to that layer: give it a copy of the config with "
             "_attn_implementation = \"eager\" and select \"sdpa\" for the rest");
@@ -97,7 +97,7 @@ void JudgeNeedWeights(Finding* finding) {
   finding->set_why(
       "nn.MultiheadAttention was called with need_weights=True, its default: the averaged weights are returned beside the "
       "output, and that takes bmm, softmax, bmm.");
-  AddAdvice(finding, "ask for no weights where the second result is not read", "need_weights=False");
+  AddAdvice(finding, "ask for no weights where the second result is not read", "need_weights=False", Change::kSdpa);
 }
 
 void JudgeFastPath(Finding* finding) {
@@ -106,7 +106,7 @@ void JudgeFastPath(Finding* finding) {
       "The fast path of nn.MultiheadAttention and nn.TransformerEncoderLayer (eval, no grad) computes bmm, softmax, bmm in one "
       "operator here.");
   AddAdvice(finding, "switch the fast path off: the module then calls scaled_dot_product_attention",
-            "torch.backends.mha.set_fastpath_enabled(False)");
+            "torch.backends.mha.set_fastpath_enabled(False)", Change::kSdpa);
 }
 
 void JudgeSelectedOther(const Module& module, Finding* finding) {
@@ -114,7 +114,8 @@ void JudgeSelectedOther(const Module& module, Finding* finding) {
   finding->set_why(
       absl::StrCat("\"", module.selection(), "\" is selected, and ", by, " wrote attention out by hand all the same."));
   AddAdvice(finding,
-            absl::StrCat("call scaled_dot_product_attention in ", by, ", or select an implementation that the class uses"));
+            absl::StrCat("call scaled_dot_product_attention in ", by, ", or select an implementation that the class uses"), "",
+            Change::kSdpa);
 }
 
 void JudgeAnyCode(const Report& report, const Variant& variant, Finding* finding) {
@@ -124,7 +125,7 @@ void JudgeAnyCode(const Report& report, const Variant& variant, Finding* finding
   if (!library.empty()) where = absl::StrCat("The library ", library, ", in ", where, ",");
   finding->set_why(absl::StrCat(where, " computes QK^T, softmax and PV by itself."));
   AddAdvice(finding, "replace the three steps by one call; a mask or bias that is added to the scores goes into attn_mask",
-            "out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)");
+            "out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)", Change::kSdpa);
 }
 
 }  // namespace

@@ -27,12 +27,13 @@ void AdviseLibrary(const std::string& library, const Frame* site, const Variant&
     AddAdvice(
         finding,
         absl::StrCat("compile the function in PyTorch's module, where ", library, " looks it up, before the first call"),
-        "torch.nn.attention.flex_attention.flex_attention = torch.compile(torch.nn.attention.flex_attention.flex_attention)");
+        "torch.nn.attention.flex_attention.flex_attention = torch.compile(torch.nn.attention.flex_attention.flex_attention)",
+        Change::kCompile);
     return;
   }
   const std::string full = site == nullptr || site->module().empty() ? "" : absl::StrCat(site->module(), ".", name);
   AddAdvice(finding, absl::StrCat("compile the function where ", library, " finds it, before the first call"),
-            full.empty() ? "" : absl::StrCat(full, " = torch.compile(", full, ")"));
+            full.empty() ? "" : absl::StrCat(full, " = torch.compile(", full, ")"), Change::kCompile);
 }
 
 void Judge(const Report& report, const Variant& variant, FlexReason reason, Finding* finding) {
@@ -44,7 +45,7 @@ void Judge(const Report& report, const Variant& variant, FlexReason reason, Find
       absl::StrAppend(&why, "nothing compiles this path, and flex_attention is fused by torch.compile alone.");
       if (library.empty()) {
         AddAdvice(finding, "compile it once, at module scope, and call that everywhere",
-                  "flex_attention = torch.compile(flex_attention)");
+                  "flex_attention = torch.compile(flex_attention)", Change::kCompile);
       } else {
         AdviseLibrary(library, site, variant, finding);
       }
@@ -82,12 +83,12 @@ void Judge(const Report& report, const Variant& variant, FlexReason reason, Find
         AddAdvice(finding, absl::StrCat("take away what breaks it, at ", short_at));
       }
       AddAdvice(finding, "compile flex_attention by itself as well, so that a graph break above it does no harm",
-                "flex_attention = torch.compile(flex_attention)");
+                "flex_attention = torch.compile(flex_attention)", Change::kCompile);
       break;
     case FlexReason::kOtherBackend:
       absl::StrAppend(
           &why, "it is compiled with a backend other than inductor (eager, aot_eager), which has no fused lowering for it.");
-      AddAdvice(finding, "compile this region with inductor", "torch.compile(..., backend=\"inductor\")");
+      AddAdvice(finding, "compile this region with inductor", "torch.compile(..., backend=\"inductor\")", Change::kCompile);
       break;
   }
   if (const std::string fused = FusedElsewhere(report); !fused.empty()) {

@@ -12,21 +12,23 @@ namespace {
 void AdviseDropout(const Variant& variant, Finding* finding) {
   if (!variant.module().config_class().empty() && variant.module().selection_state() != "not-attention") {
     AddAdvice(finding, absl::StrCat("set the attention dropout of ", variant.module().config_class(), " to 0"),
-              "config.attention_dropout = 0.0");
+              "config.attention_dropout = 0.0", Change::kNoDropout);
   } else {
-    AddAdvice(finding, "pass no dropout", "dropout_p=0.0");
+    AddAdvice(finding, "pass no dropout", "dropout_p=0.0", Change::kNoDropout);
   }
-  AddAdvice(finding, "move the dropout to the attention's output, which is Sq x D and not Sq x Sk");
+  AddAdvice(finding, "move the dropout to the attention's output, which is Sq x D and not Sq x Sk", "", Change::kMoveDropout);
 }
 
 void AdviseHeadDims(const Variant& variant, Finding* finding) {
   const int64_t d = SizeAt(FindTensor(variant, "q"), -1), dv = SizeAt(FindTensor(variant, "v"), -1);
   if (dv < d) {
     AddAdvice(finding, "pad v to the head size of q and k, and cut the output back",
-              absl::StrCat("v = F.pad(v, (0, ", d - dv, ")); out = F.scaled_dot_product_attention(q, k, v)[..., :", dv, "]"));
+              absl::StrCat("v = F.pad(v, (0, ", d - dv, ")); out = F.scaled_dot_product_attention(q, k, v)[..., :", dv, "]"),
+              Change::kPadHead);
   } else {
     AddAdvice(finding, "pad q and k to the head size of v, and keep the scale of the unpadded size",
-              absl::StrCat("q, k = F.pad(q, (0, ", dv - d, ")), F.pad(k, (0, ", dv - d, ")); scale=", d, "**-0.5"));
+              absl::StrCat("q, k = F.pad(q, (0, ", dv - d, ")), F.pad(k, (0, ", dv - d, ")); scale=", d, "**-0.5"),
+              Change::kPadHead);
   }
 }
 
@@ -37,7 +39,7 @@ void AdviseStride(const Variant& variant, Finding* finding) {
     AddAdvice(finding,
               absl::StrCat("make ", tensor.role(), " contiguous in its last dimension (its strides are ",
                            FormatShape(tensor.strides()), ")"),
-              absl::StrCat(tensor.role(), " = ", tensor.role(), ".contiguous()"));
+              absl::StrCat(tensor.role(), " = ", tensor.role(), ".contiguous()"), Change::kContiguous);
   }
 }
 
@@ -45,7 +47,8 @@ void AdviseRank(const Variant& variant, Finding* finding) {
   const Tensor* q = FindTensor(variant, "q");
   if (q != nullptr && q->sizes_size() == 3) {
     AddAdvice(finding, "give q, k and v a batch or a head dimension of one",
-              "out = F.scaled_dot_product_attention(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1)).squeeze(1)");
+              "out = F.scaled_dot_product_attention(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1)).squeeze(1)",
+              Change::kUnsqueeze);
   } else if (q != nullptr && q->sizes_size() > 4) {
     AddAdvice(finding, "fold the leading dimensions of q, k and v into one", "q = q.flatten(0, -4)");
   } else {
@@ -62,15 +65,17 @@ void AdviseGqa(const Variant& variant, Finding* finding) {
   }
   const int64_t times = heads / groups;
   AddAdvice(finding, absl::StrCat("repeat the heads of k and v ", times, " times and leave enable_gqa out"),
-            absl::StrCat("k, v = k.repeat_interleave(", times, ", -3), v.repeat_interleave(", times, ", -3)"));
+            absl::StrCat("k, v = k.repeat_interleave(", times, ", -3), v.repeat_interleave(", times, ", -3)"),
+            Change::kRepeatHeads);
 }
 
 void AdviseDisabled(const Refusal& refusal, Finding* finding) {
   for (const std::string& backend : refusal.backends) {
     const std::string call =
         absl::StrCat("torch.backends.cuda.enable_", backend == "efficient" ? "mem_efficient" : backend, "_sdp(True)");
-    AddAdvice(finding, absl::StrCat(backend, " was switched off at this call, by sdpa_kernel around it or by a flag: let it in there"),
-              call);
+    AddAdvice(finding,
+              absl::StrCat(backend, " was switched off at this call, by sdpa_kernel around it or by a flag: let it in there"),
+              call, Change::kAllow);
   }
 }
 
@@ -98,21 +103,22 @@ void Advise(const Refusal& refusal, const Variant& variant, Finding* finding) {
     case GateKind::kEmptySequence:
       return AddAdvice(finding, "skip the call when there is nothing to attend to; it stores nothing of note");
     case GateKind::kMaskGrad:
-      AddAdvice(finding, "detach the mask where it is not learned", "attn_mask=mask.detach()");
+      AddAdvice(finding, "detach the mask where it is not learned", "attn_mask=mask.detach()", Change::kDetachMask);
       return AddAdvice(finding, "where the bias is learned, add it in a score_mod of a compiled flex_attention");
     case GateKind::kMaskShape:
       return AddAdvice(finding, "give the mask four dimensions, each of the call's size or 1", "attn_mask=mask[:, None]");
     case GateKind::kMask:
-      return AddAdvice(finding, "pass no mask where it is plain causal", "attn_mask=None, is_causal=True");
+      return AddAdvice(finding, "pass no mask where it is plain causal", "attn_mask=None, is_causal=True", Change::kDropMask);
     case GateKind::kBatch:
       return AddAdvice(finding, "expand q, k and v to one batch size",
                        "k, v = k.expand(q.size(0), -1, -1, -1), v.expand(q.size(0), -1, -1, -1)");
     case GateKind::kHeadDim:
-      return AddAdvice(finding, "pad the head to the next multiple of 8; over 256 only some kernels run");
+      return AddAdvice(finding, "pad the head to the next multiple of 8; over 256 only some kernels run", "", Change::kPadHead);
     case GateKind::kDtype:
       return AddAdvice(
           finding, cpu ? "cast q, k and v to one floating type of at most 32 bits" : "cast q, k and v to bfloat16 or float16",
-          cpu ? "q, k, v = q.float(), k.float(), v.float()" : "q, k, v = q.bfloat16(), k.bfloat16(), v.bfloat16()");
+          cpu ? "q, k, v = q.float(), k.float(), v.float()" : "q, k, v = q.bfloat16(), k.bfloat16(), v.bfloat16()",
+          cpu ? Change::kCastFloat32 : Change::kCastBFloat16);
     case GateKind::kCausalLengths:
       return AddAdvice(finding,
                        "give k and v the length of q where the rest is unused, or use flex_attention with a BlockMask");

@@ -71,7 +71,8 @@ void CheckMaskBackendMismatch(const Report& report, std::vector<Finding>* findin
       AddText(&finding, "mask passed", "bool");
       AddRegistered(report, mask, &finding);
       if (first.module().selection_state() != "not-attention" && !first.module().selection_state().empty()) {
-        AddAdvice(&finding, "select an implementation that takes a bool mask", "config._attn_implementation = \"sdpa\"");
+        AddAdvice(&finding, "select an implementation that takes a bool mask", "config._attn_implementation = \"sdpa\"",
+                  Change::kSdpa);
       }
       AddAdvice(&finding, "or pass what is added: 0 where a key is seen, the lowest number where it is hidden",
                 "mask = torch.where(mask, 0.0, torch.finfo(dtype).min)");

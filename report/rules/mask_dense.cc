@@ -31,11 +31,11 @@ void Judge(const Variant& variant, Finding* finding) {
   if (content == "plain-causal") {
     what = "It is plain causal.";
     finding->set_title("a fused kernel was fed a mask that is plain causal");
-    AddAdvice(finding, "drop the mask and say so", "attn_mask=None, is_causal=True");
+    AddAdvice(finding, "drop the mask and say so", "attn_mask=None, is_causal=True", Change::kDropMask);
   } else if (content == "all-true") {
     what = "It hides nothing.";
     finding->set_title("a fused kernel was fed a mask that hides nothing");
-    AddAdvice(finding, "drop the mask", "attn_mask=None");
+    AddAdvice(finding, "drop the mask", "attn_mask=None", Change::kDropMask);
   } else if (content == "padding") {
     what = "It hides padding only: every query has the same row.";
     AddAdvice(finding, "pass one row for all queries; it broadcasts and takes Sk values instead of Sq x Sk",
@@ -51,7 +51,8 @@ void Judge(const Variant& variant, Finding* finding) {
     AddAdvice(finding, "a pattern that can be computed from positions fits a BlockMask with a compiled flex_attention");
   }
   if (content == "unread" || content.empty())
-    AddAdvice(finding, "where it is plain causal, drop the mask and say so", "attn_mask=None, is_causal=True");
+    AddAdvice(finding, "where it is plain causal, drop the mask and say so", "attn_mask=None, is_causal=True",
+              Change::kDropMask);
   const Tensor* mask = FindTensor(variant, "mask");
   finding->set_why(absl::StrCat("The ", variant.mask_kind(), " mask", mask == nullptr ? "" : " " + FormatShape(mask->sizes()),
                                 " holds ", FormatBytes(static_cast<int64_t>(variant.mask_bytes())), ". ", what));

@@ -70,7 +70,10 @@ std::string BestFor(const Report& report, const PassedMask& mask) {
 
 void AdviseSelection(const Report& report, const PassedMask& mask, absl::string_view text, Finding* finding) {
   const std::string best = BestFor(report, mask);
-  if (!best.empty()) return AddAdvice(finding, text, absl::StrCat("config._attn_implementation = \"", best, "\""));
+  if (!best.empty()) {
+    return AddAdvice(finding, text, absl::StrCat("config._attn_implementation = \"", best, "\""),
+                     best == "sdpa" ? Change::kSdpa : Change::kNone);
+  }
   AddAdvice(finding,
             absl::StrCat("Transformers ", report.environment().transformers(),
                          " has no implementation that takes a BlockMask (4.50 and later do): register one that calls "

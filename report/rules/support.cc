@@ -127,11 +127,12 @@ void AddText(Finding* finding, absl::string_view name, absl::string_view text) {
   evidence->set_text(std::string(text));
 }
 
-void AddAdvice(Finding* finding, absl::string_view text, absl::string_view code) {
+void AddAdvice(Finding* finding, absl::string_view text, absl::string_view code, Change change) {
   Advice* advice = finding->add_advice();
   advice->set_text(std::string(text));
   advice->set_code(std::string(code));
   advice->set_proof("unproven");
+  advice->set_change(reference::NameOf(change));
 }
 
 void AddGates(const google::protobuf::RepeatedPtrField<Gate>& gates, std::set<std::string>* seen, Finding* finding) {

@@ -8,9 +8,12 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "kernels/protocol.h"
 #include "report/report.pb.h"
 
 namespace attntrace::rules {
+
+using reference::Change;
 
 // ---- One variant ----------------------------------------------------------------------------------------------------------
 const Tensor* FindTensor(const Variant& variant, absl::string_view role);
@@ -66,7 +69,8 @@ Finding Describe(const Cause& cause);
 void AddBytes(Finding* finding, absl::string_view name, int64_t bytes);
 void AddCount(Finding* finding, absl::string_view name, int64_t count);
 void AddText(Finding* finding, absl::string_view name, absl::string_view text);
-void AddAdvice(Finding* finding, absl::string_view text, absl::string_view code = "");
+// `change`: what a reference run does to prove it.
+void AddAdvice(Finding* finding, absl::string_view text, absl::string_view code = "", Change change = Change::kNone);
 // Of gates that differ in numbers only (sizes, strides) the first. `seen` is empty at the first call for a finding.
 void AddGates(const google::protobuf::RepeatedPtrField<Gate>& gates, std::set<std::string>* seen, Finding* finding);
 

@@ -56,10 +56,11 @@ std::string Speed(double ratio) {
 void AppendReference(const TextContext& context, const Finding& finding, std::string* out) {
   if (finding.fused_peak_bytes() > 0) {
     const std::string where = absl::StartsWith(finding.measured_on(), "cuda") ? "GPU" : "CPU";
-    std::string text = absl::StrCat(FormatBytes(finding.fused_peak_bytes()), " (", Times(finding.peak_ratio()), " less than ",
-                                    FormatBytes(finding.observed_peak_bytes()), Speed(finding.time_ratio()), "), ",
-                                    finding.fused_backend() == "tiled" ? "attntrace's own kernel" : finding.fused_backend(),
-                                    ", measured on this ", where);
+    std::string text =
+        absl::StrCat(FormatBytes(finding.fused_peak_bytes()), " (", Times(finding.peak_ratio()), " less than ",
+                     FormatBytes(finding.observed_peak_bytes()), Speed(finding.time_ratio()), "), ",
+                     finding.fused_backend() == "tiled" ? "attntrace's own kernel" : finding.fused_backend(),
+                     finding.measured_in_program() ? ", measured in the program on this " : ", measured on this ", where);
     if (finding.layers_size() > 1 && finding.saved_bytes_all_layers() > 0) {
       absl::StrAppend(&text, "; ", FormatBytes(finding.saved_bytes_all_layers()), " less over ", finding.layers_size(),
                       " layers");

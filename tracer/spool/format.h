@@ -21,7 +21,7 @@
 namespace attntrace::spool {
 
 inline constexpr char kMagic[8] = {'A', 'T', 'T', 'N', 'S', 'P', 'L', '\n'};
-inline constexpr uint32_t kVersion = 4;  // Bump with any change in this file or in words.h.
+inline constexpr uint32_t kVersion = 5;  // Bump with any change in this file or in words.h.
 
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr uint32_t kMaxVariants = 2048;
@@ -131,6 +131,8 @@ enum class RecordKind : uint16_t {
   kIncident,      // id = slot, whose counters are the incident's; IncidentDef
   kIncidentGate,  // id = slot of an incident; GateDef
   kFact,          // id = slot of a variant; FactDef
+  kReference,     // id = slot of a variant; ReferenceDef then its text: a step of a reference run made inside the program
+  kLast = kReference,
 };
 
 struct RecordHeader {
@@ -291,6 +293,12 @@ struct IncidentDef {
   double dropout_p;
   uint64_t bytes;  // of the full grid
   TensorDef q, k, v, mask;
+};
+
+// Then `bytes` of text: purpose, request and response on a line each, as kernels/protocol.h writes them.
+struct ReferenceDef {
+  uint32_t bytes;
+  uint32_t reserved;
 };
 
 struct ThreadDef {

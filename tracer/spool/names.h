@@ -17,6 +17,7 @@ inline constexpr char kAgentFolderPrefix[] = "torch-";
 inline constexpr char kOldAbiSuffix[] = "-oldabi";
 // Beside the agent: what runs reference calls on that PyTorch.
 inline constexpr char kReferenceProgram[] = "attntrace-reference";
+inline constexpr char kInlineReference[] = "libattntrace_reference_inline.so";
 inline constexpr char kFlexReference[] = "flex_reference.py";
 inline constexpr char kReferenceMemory[] = "libattntrace_reference_memory.so";
 

@@ -1,5 +1,8 @@
 """attntrace-reference on the CPU, asked as the launcher asks it."""
+import json
 import os
+import subprocess
+import sys
 import unittest
 
 import torch
@@ -43,6 +46,10 @@ class ReferenceTest(unittest.TestCase):
             "float64, strided head": {**call([1, 2, 48, 16]), "q": strided},
             "grouped, D=512": {**call([1, 2, 16, 512], gqa=1), "q": tensor([1, 8, 16, 512])},
             "causal, Sq is not Sk": {**call([1, 2, 48, 16], causal=1), "q": tensor([1, 2, 20, 16])},
+            "dropout": call([2, 4, 48, 16], dropout=0.3),
+            "dropout, causal, grouped, a bias with a gradient": {**call([1, 2, 48, 16], dropout=0.2, causal=1, gqa=1),
+                                                                  "q": tensor([1, 4, 40, 16]), "mask": tensor([1, 4, 40, 48]),
+                                                                  "content": "other"},
             "no key": {"q": tensor([1, 2, 48, 16]), "k": tensor([1, 2, 0, 16]), "v": tensor([1, 2, 0, 16])},
             "an expanded mask": call([2, 2, 48, 16], mask=tensor([2, 2, 48, 48], "bool", False, [0, 0, 48, 1]), content="padding"),
         }
@@ -74,6 +81,16 @@ class ReferenceTest(unittest.TestCase):
         self.assertEqual(response["kept"], 2 * 256 * 16 * 4)
         self.assertEqual(response["backward_peak"], 0)
 
+    def test_peaks_are_those_of_a_plain_program(self):
+        # The gradient that comes in has the output's layout there; a kernel whose output is a transposed view copies any other.
+        here = os.path.dirname(os.path.abspath(__file__))
+        seam = os.path.join(os.path.dirname(os.environ["ATTNTRACE_REFERENCE"]), "libattntrace_reference_memory.so")
+        program = subprocess.run([sys.executable, os.path.join(here, "program_peaks.py")], env={**os.environ, "LD_PRELOAD": seam},
+                                 capture_output=True, text=True, check=True)
+        for path, peaks in json.loads(program.stdout).items():
+            response = self.ok(path, **call([2, 4, 192, 32]))
+            self.assertEqual([response[key] for key in ("forward_peak", "backward_peak", "total_peak", "kept")], peaks, path)
+
     def test_a_refusal_is_in_pytorchs_words(self):
         response = self.reference.ask("fused", **call([1, 2, 32, 16], dropout=0.5))
         self.assertEqual(response["status"], "refused")
@@ -98,8 +115,10 @@ class ReferenceTest(unittest.TestCase):
                 self.assertLess(after.get("difference", 0), 2e-5)
 
     def test_what_cannot_be_read_or_built_is_an_answer(self):
-        for fields in ({"nonsense": 1}, call([1, 2, 32, 16], "int32"), call([1, 2, 32, 16], device="cuda:0")):
+        for fields in ({"nonsense": 1}, call([1, 2, 32, 16], "int32"), call([1, 2, 32, 16], device="cuda:99")):
             self.assertEqual(self.reference.ask("math", **fields)["status"], "error")
+        if not torch.cuda.is_available():
+            self.assertIn("no CUDA device", self.reference.ask("math", **call([1, 2, 32, 16], device="cuda:0"))["words"])
         huge = call([1, 1, 2 ** 22, 1])
         self.assertEqual(self.reference.ask("math", **huge)["status"], "oom")
         self.ok("math", **call([1, 2, 32, 16]))

@@ -32,11 +32,11 @@ Variant* Add(Report* report, const std::string& text, const std::vector<int64_t>
   return variant;
 }
 
-void Name(Report* report, std::vector<uint32_t> variants, const std::string& advice = "") {
+void Name(Report* report, std::vector<uint32_t> variants, const std::string& change = "") {
   Finding* const finding = report->add_findings();
   finding->mutable_variants()->Add(variants.begin(), variants.end());
-  if (advice.empty()) return;
-  finding->add_advice()->set_code(advice);
+  if (change.empty()) return;
+  finding->add_advice()->set_change(change);
   finding->mutable_advice(0)->set_proof("unproven");
 }
 
@@ -44,12 +44,14 @@ const std::vector<int64_t> kSmall = {1, 2, 32, 16}, kLarge = {1, 8, 512, 64};
 
 // Answers every step of a case from a table of path and changes to a response.
 std::vector<ReferenceRun> Play(const ReferenceCase& one, reference::Response (*answer)(const reference::Request&)) {
-  std::vector<ReferenceRun> done;
+  std::vector<reference::Done> done;
   while (const auto step = NextStep(one, done)) {
-    done.push_back(MakeRun(one, *step, answer(step->request)));
+    done.push_back({*step, answer(step->request)});
     REQUIRE(done.size() < 20);
   }
-  return done;
+  std::vector<ReferenceRun> runs;
+  for (const reference::Done& step : done) runs.push_back(MakeRun(one.variants, step));
+  return runs;
 }
 
 std::string Asked(const std::vector<ReferenceRun>& runs) {
@@ -112,7 +114,7 @@ TEST_CASE("changes that would do something") {
   Name(&report, {1});
   const std::vector<ReferenceCase> cases = PlanReference(report);
   REQUIRE(cases.size() == 1);
-  const std::vector<std::string> changes = ApplicableChanges(cases[0].call);
+  const std::vector<std::string> changes = reference::ApplicableChanges(cases[0].call);
   CHECK(changes == std::vector<std::string>{"unsqueeze", "contiguous", "drop-mask", "mask-dtype", "pad-head", "detach-mask",
                                             "move-dropout", "no-dropout"});
 }
@@ -146,10 +148,30 @@ TEST_CASE("single changes first, all together where none is enough, our own kern
   CHECK(Asked(easy) == "math fused+allow fused+pad-head fused+move-dropout fused+no-dropout ");
 }
 
+TEST_CASE(
+    "a flex call with a causal block mask is run with one, and as SDPA with is_causal; another mask is said to be left out") {
+  for (const std::string content : {"plain-causal", "other"}) {
+    Report report;
+    Add(&report, "backend: 'flex-dense' path: 'dense' mask_kind: 'block-mask' mask_content: '" + content + "'", kSmall);
+    Name(&report, {1});
+    const auto runs = Play(PlanReference(report)[0], [](const reference::Request& request) {
+      const bool causal = request.mask_content == "plain-causal";
+      CHECK(request.causal == (causal && request.path == "fused"));
+      return Ok(request.path == "flex-dense" ? 1000 : 10, 10, request.path.c_str());
+    });
+    CHECK(Asked(runs) == "flex-dense fused flex-compiled+compile ");
+    for (const ReferenceRun& run : runs) *report.add_reference_runs() = run;
+    ApplyReference(&report);
+    CHECK(report.findings(0).fused_peak_bytes() == 10);
+    const auto& notes = report.findings(0).reference_notes();
+    CHECK((content == "other") == (notes.size() == 1 && notes[0].find("run without the program's block mask") == 0));
+  }
+}
+
 TEST_CASE("figures and proven advice of a finding, and again the same") {
   Report report;
   Add(&report, R"(backend: "math" path: "dense" dropout_p: 0.1 peak_bytes: 1000000)", kSmall);
-  Name(&report, {1}, "dropout_p=0.0");
+  Name(&report, {1}, "no-dropout");
   report.mutable_findings(0)->add_layers(0);
   report.mutable_findings(0)->add_layers(1);
   const auto runs = Play(PlanReference(report)[0], [](const reference::Request& request) {
@@ -177,6 +199,30 @@ TEST_CASE("figures and proven advice of a finding, and again the same") {
     CHECK(finding.advice(0).alters_result());
     CHECK(finding.advice(0).peak_bytes() == 100000);
   }
+}
+
+TEST_CASE("a change that no rule speaks of is an advice of its own, and goes with its run") {
+  Report report;
+  Add(&report, R"(backend: "math" path: "dense" dropout_p: 0.1)", kSmall);
+  Name(&report, {1}, "contiguous");
+  report.mutable_findings(0)->mutable_advice(0)->set_code("dropout_p=0.0");  // words do not count
+  const auto runs = Play(PlanReference(report)[0], [](const reference::Request& request) {
+    if (request.path != "fused") return Ok(1000000, 100, request.path.c_str());
+    return request.changes[0] == "no-dropout" ? Ok(100000, 20, "flash") : Refused();
+  });
+  for (const ReferenceRun& run : runs) *report.add_reference_runs() = run;
+  for (int i = 0; i < 2; ++i) {
+    ApplyReference(&report);
+    REQUIRE(report.findings(0).advice_size() == 2);
+    CHECK(report.findings(0).advice(0).proof() == "unproven");
+    CHECK(report.findings(0).advice(1).change() == "no-dropout");
+    CHECK(report.findings(0).advice(1).proof() == "proven");
+    CHECK(report.findings(0).advice(1).text() == "no dropout");
+  }
+  report.clear_reference_runs();
+  ApplyReference(&report);
+  REQUIRE(report.findings(0).advice_size() == 1);
+  CHECK(report.findings(0).advice(0).change() == "contiguous");
 }
 
 TEST_CASE("what failed and what does not agree is a note") {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <string>
 
 #include "tests/unit/catch.h"
 #include "tests/unit/report/rules/program.h"
@@ -67,7 +69,7 @@ TEST_CASE("each refusal of the CPU is told in the call's own values, with its sm
     added.set_text(text);
     added.set_words(words);
   };
-  std::string why, code;
+  std::string why, code, change;  // the key that a reference run proves it by
 
   SECTION("three dimensions") {
     set({4, 256, 16}, {4, 256, 16}, {4, 256, 16});
@@ -77,18 +79,21 @@ TEST_CASE("each refusal of the CPU is told in the call's own values, with its sm
         "pytorch");
     why = "flash: q, k, v are 3-D, not 4-D";
     code = "unsqueeze(1)";
+    change = "unsqueeze";
   }
   SECTION("value head of another size") {
     set(kShape, kShape, {1, 4, 256, 8});
     gate("Flash attention requires q,k,v to have the same last dimension.", "pytorch");
     why = "flash: value head size 8 is not that of q and k, 16";
     code = "v = F.pad(v, (0, 8)); out = F.scaled_dot_product_attention(q, k, v)[..., :8]";
+    change = "pad-head";
   }
   SECTION("value head wider than q's") {
     set(kShape, kShape, {1, 4, 256, 32});
     gate("Flash attention requires q,k,v to have the same last dimension.", "pytorch");
     why = "flash: value head size 32 is not that of q and k, 16";
     code = "q, k = F.pad(q, (0, 16)), F.pad(k, (0, 16)); scale=16**-0.5";
+    change = "pad-head";
   }
   SECTION("stride") {
     set(kShape, kShape, kShape);
@@ -96,6 +101,7 @@ TEST_CASE("each refusal of the CPU is told in the call's own values, with its sm
     gate("All fused kernels require the last dimension of the input to have stride 1. Got Query.stride(-1): 256", "pytorch");
     why = "flash: the last dimension of q does not have stride 1";
     code = "q = q.contiguous()\n";
+    change = "contiguous";
   }
   SECTION("mask that requires grad, in the agent's words") {
     set(kShape, kShape, kShape);
@@ -104,6 +110,7 @@ TEST_CASE("each refusal of the CPU is told in the call's own values, with its sm
     gate("attn_mask requires a gradient, and the fused CPU kernel computes none for it.", "attntrace");
     why = "flash: the mask requires grad";
     code = "attn_mask=mask.detach()";
+    change = "detach-mask";
   }
   SECTION("dropout outside any module") {
     set(kShape, kShape, kShape);
@@ -111,6 +118,7 @@ TEST_CASE("each refusal of the CPU is told in the call's own values, with its sm
     gate("Both fused kernels do not support non-zero dropout.", "pytorch");
     why = "flash: dropout_p=0.1. Not a leak: what is kept is freed by the backward pass of each step";
     code = "dropout_p=0.0";
+    change = "no-dropout";
   }
   SECTION("nested, strided layout") {
     set({}, {}, {});
@@ -132,11 +140,14 @@ TEST_CASE("each refusal of the CPU is told in the call's own values, with its sm
         "what is "
         "kept is freed by the backward pass of each step";
     code = "unsqueeze(1)";
+    change = "unsqueeze";
   }
   const Finding finding = Single(&program);
   CHECK(finding.severity() == "warning");
   CHECK(finding.why() == why);
   CHECK_THAT(Codes(finding), Contains(code));
+  const auto of_change = [&](const Advice& advice) { return advice.change() == change; };
+  CHECK(std::any_of(finding.advice().begin(), finding.advice().end(), of_change) == !finding.advice().empty());
 }
 
 TEST_CASE("the agent's own words, where PyTorch has none, are understood like PyTorch's", "[sdpa-math][fires]") {

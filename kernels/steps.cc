@@ -1,26 +1,21 @@
-// What to try on a call, one step after the other.
+#include "kernels/steps.h"
+
 #include <algorithm>
 
-#include "report/reference/plan.h"
-
-namespace attntrace {
+namespace attntrace::reference {
 namespace {
-
-using reference::Request;
 
 int64_t Last(const std::vector<int64_t>& sizes, int from_last) {
   const auto at = static_cast<int64_t>(sizes.size()) + from_last;
   return at < 0 ? 1 : sizes[static_cast<size_t>(at)];
 }
 
-bool LastIsStrided(const reference::TensorSpec& tensor) { return Last(tensor.strides, -1) != 1 && Last(tensor.sizes, -1) > 1; }
-
-bool Has(const ReferenceRun& run, const std::vector<std::string>& changes) {
-  return std::equal(run.changes().begin(), run.changes().end(), changes.begin(), changes.end());
-}
+bool LastIsStrided(const TensorSpec& tensor) { return Last(tensor.strides, -1) != 1 && Last(tensor.sizes, -1) > 1; }
 
 // A fused kernel, not our own, ran.
-bool Freed(const ReferenceRun& run) { return run.status() == "ok" && run.path() != "tiled" && run.purpose() != "observed"; }
+bool Freed(const Done& run) {
+  return run.response.status == "ok" && run.step.request.path != "tiled" && run.step.purpose != "observed";
+}
 
 // All that may be needed at once, but of the ways to be rid of one obstacle only the mildest.
 std::vector<std::string> Together(const std::vector<std::string>& applicable) {
@@ -33,51 +28,75 @@ std::vector<std::string> Together(const std::vector<std::string>& applicable) {
   return all;
 }
 
-ReferenceStep Step(const ReferenceCase& one, std::string purpose, std::string path, std::vector<std::string> changes) {
-  ReferenceStep step{std::move(purpose), one.call};
+Step Make(const Case& one, std::string purpose, std::string path, std::vector<std::string> changes) {
+  Step step{std::move(purpose), one.call};
   step.request.path = std::move(path);
   step.request.changes = std::move(changes);
   return step;
 }
 
+// A flex call as SDPA runs it: a causal block mask is is_causal there.
+Step Sdpa(const Case& one) {
+  Step step = Make(one, "twin", "fused", {});
+  step.request.causal = one.call.mask_content == "plain-causal";
+  return step;
+}
+
 // In order; each is made unless something before has made it pointless.
-std::vector<ReferenceStep> AllSteps(const ReferenceCase& one, const std::vector<ReferenceRun>& done) {
-  std::vector<ReferenceStep> steps;
+std::vector<Step> AllSteps(const Case& one, const std::vector<Done>& done) {
+  std::vector<Step> steps;
   const auto freed = std::any_of(done.begin(), done.end(), Freed);
   const auto kept_result =
-      std::any_of(done.begin(), done.end(), [](const ReferenceRun& run) { return Freed(run) && !run.alters_result(); });
+      std::any_of(done.begin(), done.end(), [](const Done& run) { return Freed(run) && !AltersResult(run.step.request); });
   const std::vector<std::string> applicable = ApplicableChanges(one.call);
   if (one.observed_path == "flash" || one.observed_path == "efficient" || one.observed_path == "cudnn") {
     // Fused already, with a mask of Sq x Sk: only a mask that says nothing of its own can go.
     if (std::count(applicable.begin(), applicable.end(), "drop-mask") == 0) return steps;
-    return {Step(one, "observed", one.observed_path, {}), Step(one, "change", "fused", {"drop-mask"})};
+    return {Make(one, "observed", one.observed_path, {}), Make(one, "change", "fused", {"drop-mask"})};
   }
-  steps.push_back(Step(one, "observed", one.observed_path, {}));
+  steps.push_back(Make(one, "observed", one.observed_path, {}));
   std::vector<std::string> always;
   if (one.observed_path == "eager") always = {"sdpa"};
-  steps.push_back(Step(one, one.flex ? "twin" : "change", "fused",
-                       one.flex         ? std::vector<std::string>()
-                       : always.empty() ? std::vector<std::string>{"allow"}
-                                        : always));
+  steps.push_back(one.flex ? Sdpa(one) : Make(one, "change", "fused", {always.empty() ? "allow" : always[0]}));
   if (!done.empty() && done.size() >= steps.size()) {
     const auto with = [&](std::vector<std::string> more) {
       more.insert(more.begin(), always.begin(), always.end());
       return more;
     };
     if (!one.flex && !(done.size() > 1 && Freed(done[1]))) {
-      for (const std::string& change : applicable) steps.push_back(Step(one, "change", "fused", with({change})));
+      for (const std::string& change : applicable) steps.push_back(Make(one, "change", "fused", with({change})));
       const std::vector<std::string> together = Together(applicable);
       if (together.size() > 1 && done.size() >= steps.size() && !freed)
-        steps.push_back(Step(one, "change", "fused", with(together)));
+        steps.push_back(Make(one, "change", "fused", with(together)));
     }
     // What no library kernel takes as it is, our own does.
-    if (done.size() >= steps.size() && !kept_result) steps.push_back(Step(one, "twin", "tiled", {}));
+    if (done.size() >= steps.size() && !kept_result) {
+      steps.push_back(Make(one, "twin", "tiled", {}));
+      if (one.flex) steps.back().request.causal = one.call.mask_content == "plain-causal";
+    }
   }
-  if (one.flex) steps.push_back(Step(one, "change", "flex-compiled", {"compile"}));
+  if (one.flex) steps.push_back(Make(one, "change", "flex-compiled", {"compile"}));
   return steps;
 }
 
 }  // namespace
+
+std::string PathOf(const std::string& backend) {
+  constexpr const char* kPaths[][2] = {
+      {"math", "math"},           {"eager", "eager"}, {"native-mha", "eager"},     {"flash", "flash"},
+      {"efficient", "efficient"}, {"cudnn", "cudnn"}, {"flex-dense", "flex-dense"}};
+  for (const auto& [ran, path] : kPaths) {
+    if (backend == ran) return path;
+  }
+  return "";
+}
+
+bool AltersResult(const Request& request) {
+  return std::any_of(request.changes.begin(), request.changes.end(), [](const std::string& change) {
+    const ChangeInfo* const info = FindChange(change);
+    return info != nullptr && info->alters_result;
+  });
+}
 
 std::vector<std::string> ApplicableChanges(const Request& call) {
   std::vector<std::string> changes;
@@ -102,15 +121,16 @@ std::vector<std::string> ApplicableChanges(const Request& call) {
   return changes;
 }
 
-std::optional<ReferenceStep> NextStep(const ReferenceCase& one, const std::vector<ReferenceRun>& done) {
-  const std::vector<ReferenceStep> steps = AllSteps(one, done);
-  for (const ReferenceStep& step : steps) {
-    const bool made = std::any_of(done.begin(), done.end(), [&](const ReferenceRun& run) {
-      return run.purpose() == step.purpose && run.path() == step.request.path && Has(run, step.request.changes);
+std::optional<Step> NextStep(const Case& one, const std::vector<Done>& done) {
+  const std::vector<Step> steps = AllSteps(one, done);
+  for (const Step& step : steps) {
+    const bool made = std::any_of(done.begin(), done.end(), [&](const Done& run) {
+      return run.step.purpose == step.purpose && run.step.request.path == step.request.path &&
+             run.step.request.changes == step.request.changes;
     });
     if (!made) return step;
   }
   return std::nullopt;
 }
 
-}  // namespace attntrace
+}  // namespace attntrace::reference
