@@ -14,6 +14,7 @@
 #include "collectors/exceptions.h"
 #include "collectors/fault.h"
 #include "collectors/fork.h"
+#include "collectors/inline_reference.h"
 #include "collectors/memory.h"
 #include "collectors/python_api.h"
 #include "collectors/spool_writer.h"
@@ -25,17 +26,34 @@
 namespace attntrace {
 namespace {
 
-// Value of a key in ATTNTRACE_OPTIONS (key=value:key=value), -1 where it is not there. The launcher has checked names and
-// values.
-int Option(const char* key) noexcept {
+// Value of a key in ATTNTRACE_OPTIONS (key=value:key=value), null or -1 where it is not there. The launcher has checked names
+// and values.
+const char* OptionText(const char* key) noexcept {
   const char* at = getenv(names::kOptions);
   const size_t length = strlen(key);
   while (at != nullptr && *at != 0) {
-    if (strncmp(at, key, length) == 0 && at[length] == '=') return static_cast<int>(strtol(at + length + 1, nullptr, 10));
+    if (strncmp(at, key, length) == 0 && at[length] == '=') return at + length + 1;
     at = strchr(at, ':');
     if (at != nullptr) ++at;
   }
-  return -1;
+  return nullptr;
+}
+
+int Option(const char* key) noexcept {
+  const char* const text = OptionText(key);
+  return text != nullptr ? static_cast<int>(strtol(text, nullptr, 10)) : -1;
+}
+
+InlineSettings ReadInlineSettings() noexcept {
+  InlineSettings settings;
+  const char* const reference = OptionText("reference");
+  constexpr char kWord[] = "inline";
+  const size_t length = sizeof(kWord) - 1;
+  settings.on =
+      reference != nullptr && strncmp(reference, kWord, length) == 0 && (reference[length] == 0 || reference[length] == ':');
+  if (const int seconds = Option("reference-budget"); seconds >= 0) settings.budget_seconds = seconds;
+  if (const int percent = Option("reference-memory"); percent > 0) settings.memory_percent = percent;
+  return settings;
 }
 
 void OnMemory(void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type,
@@ -45,9 +63,10 @@ void OnMemory(void* pointer, int64_t bytes, size_t total_allocated, size_t total
                                                    : DeviceKind::kOther,
                                 device_index);
   if (space < 0 || bytes == 0) return;
+  ThreadState* const state = CurrentThread();
+  if (state != nullptr && state->inline_meter != nullptr) return state->inline_meter->Count(space, bytes);
   CountProcess(space, bytes, total_allocated, total_reserved);
   if (space > 0) OnCudaMemory(space - 1);
-  ThreadState* const state = CurrentThread();
   if (state == nullptr) return;
   state->memory.Count(space, bytes);
   if (bytes > 0) {
@@ -89,6 +108,7 @@ bool StartAll(const AttntraceStart& start, std::string* reason) noexcept {
   watch.everything = Option("watch-launches") == 1;
   watch.gpu_time = Option("gpu-time") == 1;
   StartWatch(start.cupti, watch);
+  StartInlineReference(ReadInlineSettings());
   WatchForks();
   StartDispatch(start.global_callbacks);
   return true;

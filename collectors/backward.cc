@@ -182,6 +182,7 @@ void CloseBackward(ThreadState* state) noexcept {
   record.host_ns = backward.end_ns - backward.start_ns;
   const Inside ours(state);
   FinishKernels(state, backward.kernels, CountCall(&state->Caches().variants, record, ThreadId(state)));
+  NoteBackwardForInline(record);
 }
 
 bool BeginBackwardCall(ThreadState* state, const at::RecordFunction& event, const Operator& op) {

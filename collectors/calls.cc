@@ -279,6 +279,31 @@ void Refine(ThreadState* state, const at::RecordFunction& event, const Operator&
   LookClosely(state, event, op);
 }
 
+void ReadFlexMask(ThreadState* state, const at::RecordFunction& event) {
+  OpenCall& call = state->call;
+  const CallRecord& record = call.record;
+  if (record.backend != Backend::kFlexDense || record.mask_kind != MaskKind::kBlockMask || call.content_now != MaskContent::kUnread) {
+    return;
+  }
+  const Inputs inputs = event.inputs();
+  if (inputs.empty() || KindOf(inputs[0]) != TensorKind::kPlain) return;
+  const at::Tensor& visible = inputs[0].toTensor();
+  const Geometry geometry = GeometryOf(record, false);
+  if (visible.scalar_type() != at::kBool || visible.dim() != 4 || visible.size(-2) != geometry.rows ||
+      visible.size(-1) != geometry.columns) {
+    return;
+  }
+  CallCaches& caches = state->Caches();
+  const uint64_t signature = Mix(SignatureOf(record), 0xf1e);
+  const uint32_t* const seen = caches.looks.Find(signature);
+  const uint32_t count = seen != nullptr ? *seen + 1 : 1;
+  caches.looks.Put(signature, count);
+  // As for SDPA's masks: a device is waited for once, and never while a graph is captured.
+  const bool readable = visible.is_cuda() ? count == 1 && !IsCapturing(visible.device().index()) : (count & (count - 1)) == 0;
+  const Inside ours(state);
+  if (readable) call.content_now = ReadMask(visible);
+}
+
 void FinishCall(ThreadState* state) {
   OpenCall& call = state->call;
   CallRecord& record = call.record;
@@ -306,6 +331,7 @@ void FinishCall(ThreadState* state) {
   if (record.phase == Phase::kBackward) {
     record.path_kind = record.path_kind == PathKind::kQuadratic ? PathKind::kQuadratic : PathKind::kFused;
     FinishKernels(state, call.kernels, CountCall(&state->Caches().variants, record, ThreadId(state)));
+    NoteBackwardForInline(record);
     return;
   }
   const Geometry geometry = GeometryOf(record, call.rows_first);
@@ -330,6 +356,7 @@ uint32_t CommitForward(ThreadState* state, const CallRecord& record, int64_t fir
   }
   RefreshEnvironment();
   NoteSilentAllocator(record.space);
+  NoteForInline(state, record, slot, end > first || state->compiled_function >= 0);
   ForwardCall forward;
   forward.first = first;
   forward.end = end;

@@ -13,6 +13,8 @@ namespace attntrace {
 bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operator& op);
 // An attention operator starts inside an open call: it may tell the backend, or what an outer autocast made of the inputs.
 void Refine(ThreadState* state, const at::RecordFunction& event, const Operator& op);
+// aten::where inside an open call: where that is an uncompiled flex_attention with a block mask, its content is read.
+void ReadFlexMask(ThreadState* state, const at::RecordFunction& event);
 void FinishCall(ThreadState* state);
 
 // Counts a finished forward and remembers which autograd numbers are its own. `end` < 0: autograd recorded nothing.

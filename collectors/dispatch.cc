@@ -15,6 +15,7 @@
 #include "collectors/event_filter.h"
 #include "collectors/fault.h"
 #include "collectors/fork.h"
+#include "collectors/inline_reference.h"
 #include "collectors/lowered.h"
 #include "collectors/requests.h"
 
@@ -105,6 +106,9 @@ Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operato
     case Role::kSum:
       if (BeginBlockMask(state, event)) return ContextOf(Context::kBlockMask);
       return !state->call.open && state->lineage.active() ? ContextFor(BeginStep(state, event)) : nullptr;
+    case Role::kWhere:
+      if (state->call.open) ReadFlexMask(state, event);
+      return !state->call.open && state->lineage.active() ? ContextFor(BeginStep(state, event)) : nullptr;
     case Role::kBarrier:
       if (state->lineage.active() && !state->call.open) state->lineage.OnBarrier(&state->memory);
       return nullptr;
@@ -121,6 +125,7 @@ Owned OnFunction(ThreadState* state, const at::RecordFunction& event, EventSourc
   if (HasLooseCalls(*state)) CountLooseCalls(state);
   // Outside of any backward: whatever was left open there has ended.
   if (state->backward.open && state->node_depth == 0 && !InsideEngine()) CloseBackward(state);
+  if (g_inline_waiting.load(std::memory_order_relaxed) != 0 && !InsideEngine()) TendInlineReference(state);
   if (op != nullptr) return OnKnown(state, event, *op);
   if (!state->lineage.active() || state->call.open) return nullptr;
   return ContextFor(BeginStep(state, event));
@@ -190,6 +195,9 @@ void StartDispatch(const uint32_t* global_callbacks) noexcept {
   StartEventFilter(global_callbacks, others);
 }
 
-void StopDispatch() noexcept { g_on.store(false, std::memory_order_relaxed); }
+void StopDispatch() noexcept {
+  g_on.store(false, std::memory_order_relaxed);
+  StopInlineReference();
+}
 
 }  // namespace attntrace

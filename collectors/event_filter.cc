@@ -76,6 +76,7 @@ ThreadState* Quiet(void** thread) noexcept {
   if (!at::get_record_function_tls_().sorted_tls_callbacks_.empty()) return nullptr;
   if (state->lineage.active() || state->backward.open || state->loose_calls) return nullptr;
   if (g_watch_asks.load(std::memory_order_relaxed)) return nullptr;
+  if (g_inline_waiting.load(std::memory_order_relaxed) != 0) return nullptr;
   return state;
 }
 

@@ -7,6 +7,7 @@
 #include "collectors/call_path.h"
 #include "collectors/cupti/window.h"
 #include "collectors/incidents.h"
+#include "collectors/inline_reference.h"
 #include "collectors/spool_writer.h"
 #include "collectors/variants.h"
 
@@ -33,6 +34,7 @@ void Child() noexcept {
   // Most forked children (data loaders) never call attention: no file for those, only private memory in place of the parent's.
   Spool().DetachAfterFork();
   StopWatchAfterFork();
+  StopInlineReference();
   g_detached.store(true, std::memory_order_relaxed);
   Parent();
 }

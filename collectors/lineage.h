@@ -53,6 +53,13 @@ class Lineage {
   static constexpr int kMaxBarriers = 8;
 
   bool active() const noexcept { return blocks_ != 0; }
+  // An attention is being computed: a step of one runs, or its softmax has been seen and its PV product has not.
+  bool open() const noexcept {
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.live && candidate.softmax_seen) return true;
+    }
+    return watch_.candidate >= 0;
+  }
 
   // A batched product starts: what it allocates are the scores of a new candidate. Returns its index.
   int Begin(ThreadMemory* memory) noexcept;

@@ -82,6 +82,7 @@ constexpr Row kTable[] = {
     {"aten::normal_", Match::kName, Role::kDraw, Backend::kUnknown, false},
     {"aten::uniform_", Match::kName, Role::kDraw, Backend::kUnknown, false},
     {"aten::sum", Match::kName, Role::kSum, Backend::kUnknown, false},
+    {"aten::where", Match::kName, Role::kWhere, Backend::kUnknown, false},
     // What mixes scores with parameters or across rows: a router's or classifier's logits come out of these.
     {"aten::mm", Match::kName, Role::kBarrier, Backend::kUnknown, false},
     {"aten::addmm", Match::kName, Role::kBarrier, Backend::kUnknown, false},

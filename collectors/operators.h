@@ -23,8 +23,9 @@ enum class Role : uint8_t {
   kBarrier,      // what goes in is mixed with other things: scores do not survive it
   kCompiledRegion,
   kCompiledFunction,
-  kDraw,  // random numbers into a tensor: perhaps the weights of a model that is being made
-  kSum,   // of six dimensions inside create_block_mask: the full grid is blocked
+  kDraw,   // random numbers into a tensor: perhaps the weights of a model that is being made
+  kWhere,  // inside an uncompiled flex_attention: its mask, evaluated
+  kSum,    // of six dimensions inside create_block_mask: the full grid is blocked
 };
 
 // Indices of the arguments in the schema, -1 where it has none of that name.

@@ -9,6 +9,7 @@
 #include "collectors/cupti/kernels.h"
 #include "collectors/flex_facts.h"
 #include "collectors/forwards.h"
+#include "collectors/inline_reference.h"
 #include "collectors/lineage.h"
 #include "collectors/memory.h"
 #include "collectors/variants.h"
@@ -120,6 +121,7 @@ struct ThreadState {
   int compiled_depth = 0;          // open compiled regions
   int64_t compiled_function = -1;  // sequence number of the compiled autograd function that runs now
   std::unique_ptr<CallCaches> caches;
+  InlineMeter* inline_meter = nullptr;  // while a reference run goes on here: its allocations are not the program's
   int finishing = -1;        // candidate whose PV product runs now
   bool loose_calls = false;  // see collectors/cupti/past_dispatcher.h
   std::shared_ptr<struct PastDispatcher> past;

@@ -47,11 +47,12 @@ KernelSet* OwnerOf(ThreadState* state) noexcept {
 }
 
 void OnLaunch(const char* name, uint32_t correlation) noexcept {
+  ThreadState* const state = CurrentThread();
+  if (state != nullptr && state->inline_meter != nullptr) return;  // not the program's
   SpoolWriter& spool = Spool();
   spool.Add(Counter::kKernelLaunches);
   spool.Add(Counter::kKernelLaunchesUnattributed);  // until the call that it belongs to is counted
   CountWatchedLaunch();
-  ThreadState* const state = CurrentThread();
   if (state == nullptr || name == nullptr) return;
   const KernelId kernel = InternKernel(name);
   if (KernelSet* const owner = OwnerOf(state); owner != nullptr) {
