@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from harness import trace
-from harness.script import Script
+from harness.script import SUBJECTS, Script
 
 PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "programs"
 ON = {"ATTNTRACE_OPTIONS": ""}
@@ -61,6 +61,21 @@ def check_flex(script):
         script.expect(int(one["fused_peak_bytes"]) > 0 and proven, f"{one['rule']}: fused twin, and torch.compile is proven")
 
 
+def check_flex_masks(script):
+    """A causal block mask is read, and made anew; any other is said to be left out."""
+    done = trace.run(script.attntrace, [script.python, SUBJECTS / "flex_between.py"], script.work / "causal", ["--reference-budget=0"], ON)
+    contents = {variant["mask_content"] for variant in done.report["variants"] if variant["backend"] == "flex-dense"}
+    script.expect(contents == {"plain-causal"}, f"the causal block mask is read: {contents}")
+    notes = [note for one in done.report["findings"] for note in one["reference_notes"]]
+    runs = [run for run in done.report["reference_runs"] if run["path"].startswith("flex-")]
+    script.expect(not notes and len(runs) == 2 and all(run["status"] == "ok" for run in runs), f"and made anew: {notes} {runs}")
+    right = [float(run["max_difference"]) for run in done.report["reference_runs"] if run["checked"]]
+    script.expect(len(right) == 3 and max(right) < 1e-5, f"the causal twins compute what it does: {right}")
+    done = trace.run(script.attntrace, [script.python, PROGRAMS / "flex_plain.py"], script.work / "window", ["--reference-budget=0"], ON)
+    notes = [note for one in done.report["findings"] for note in one["reference_notes"]]
+    script.expect(any("without the program's block mask" in note for note in notes), f"a window is left out: {notes}")
+
+
 def check_later(script):
     """A report made without reference runs gets them afterwards."""
     done = trace.run(script.attntrace, [script.python, PROGRAMS / "encoder.py"], script.work / "later", ["--reference=off"], ON)
@@ -71,25 +86,46 @@ def check_later(script):
     added = subprocess.run([script.attntrace, "report", "--reference", path], capture_output=True, text=True)
     report = trace.read_report(script.attntrace, path)
     script.expect(added.returncode == 0 and report["reference_runs"], f"report --reference adds them {added.stderr}")
+    # A machine without the agent for that PyTorch, and one whose reference cannot run: one line, and the file stays as it is.
+    before = path.read_bytes()
+    (script.work / "no-agents").mkdir()
+    broken = agents_with(script, "broken", "#!/bin/sh\nread line; exit 3\n")
+    for name, folder, words in (("no agent", script.work / "no-agents", "is installed here"), ("broken", broken, "exit code 3")):
+        done = subprocess.run([script.attntrace, "report", "--reference", path], capture_output=True, text=True,
+                              env={**trace.environment(), "ATTNTRACE_AGENT_DIR": str(folder)})
+        lines = done.stderr.splitlines()
+        script.expect(done.returncode == 2 and not done.stdout and len(lines) == 1 and words in lines[0],
+                      f"{name}: exit {done.returncode}, {lines}")
+    script.expect(path.read_bytes() == before, "the report is as it was")
+
+
+def agents_with(script, name, text):
+    """A folder of agents whose attntrace-reference is a script; none where `text` is empty."""
+    real = reference_folder(script)
+    agents = script.work / f"agents-{name}"
+    folder = agents / real.name
+    folder.mkdir(parents=True)
+    for library in real.glob("libattntrace_agent.so"):
+        (folder / library.name).symlink_to(library)
+    if text:
+        (folder / "attntrace-reference").write_text(text)
+        (folder / "attntrace-reference").chmod(0o755)
+    (agents / "libattntrace_preload.so").symlink_to(real.parent / "libattntrace_preload.so")
+    return agents
 
 
 def check_failures(script):
     """A reference that dies, hangs or is not there is said, and the run's exit code stays the program's."""
-    real = reference_folder(script)
+    oom = 'n=0; while read line; do n=$((n+1)); echo "id=$n status=oom words=not%20enough%20memory"; done'
     cases = {
+        "runs out of memory": (f"#!/bin/sh\n{oom}\n", "oom", "not enough memory"),
+        "is no program": ("\x7fELF", "error", "attntrace-reference"),
         "dies": ("#!/bin/sh\nread line; kill -SEGV $$\n", "error", "signal 11"),
         "hangs": ("#!/bin/sh\nexec sleep 60\n", "skipped", "--reference-budget"),
         "babbles": ("#!/bin/sh\nread line; echo what=ever\n", "error", "cannot read"),
     }
     for name, (text, status, words) in cases.items():
-        agents = script.work / f"agents-{name}"
-        folder = agents / real.name
-        folder.mkdir(parents=True)
-        for library in real.glob("libattntrace_agent.so"):
-            (folder / library.name).symlink_to(library)
-        (folder / "attntrace-reference").write_text(text)
-        (folder / "attntrace-reference").chmod(0o755)
-        (agents / "libattntrace_preload.so").symlink_to(real.parent / "libattntrace_preload.so")
+        agents = agents_with(script, name.replace(" ", "-"), text)
         done = trace.run(script.attntrace, [script.python, PROGRAMS / "hand_written.py"], script.work / name,
                          ["--reference-budget=3"], {**ON, "ATTNTRACE_AGENT_DIR": str(agents)})
         runs = done.report["reference_runs"] if done.report else []
@@ -97,6 +133,10 @@ def check_failures(script):
         script.expect(bool(runs) and runs[0]["status"] == status and words in runs[0]["words"], f"{name}: {json.dumps(runs[:1])}")
         notes = [note for one in done.report["findings"] for note in one["reference_notes"]] if done.report else []
         script.expect(any(words in note for note in notes), f"{name} is a line of the finding: {notes}")
+    done = trace.run(script.attntrace, [script.python, PROGRAMS / "hand_written.py"], script.work / "none", ["-v"],
+                     {**ON, "ATTNTRACE_AGENT_DIR": str(agents_with(script, "none", ""))})
+    said = [line for line in done.stderr.splitlines() if "no reference runs: no attntrace-reference" in line]
+    script.expect(done.returncode == 0 and len(said) == 1 and not done.report["reference_runs"], f"no reference at all: {said}")
 
 
 def main():
@@ -104,6 +144,7 @@ def main():
     check_matrix(script)
     check_fused(script)
     check_flex(script)
+    check_flex_masks(script)
     check_later(script)
     check_failures(script)
     return script.end()
