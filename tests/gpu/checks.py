@@ -3,6 +3,7 @@
 import json
 import statistics
 
+import reference
 from harness import equal, expect, kinds, libraries, number
 
 # Measured on an H200 with PyTorch 2.11.0 (cuDNN 9.19): forward's backend with cuDNN, and with cuDNN switched off.
@@ -391,5 +392,9 @@ TOGETHER = {
     "B28 dropout": (dropout, (), 1), "beside compute-sanitizer": (beside_tool, ("compute-sanitizer", "--tool", "memcheck"), 1),
     "beside nsys": (beside_tool, ("nsys", "profile", "--trace=cuda", "--force-overwrite=true", "--output=attntrace-nsys"), 1),
 }
-ALONE = {"gpu-time": (gpu_time, (), 1), "exits": (exits, (), 1), "exits, gpu-time": (exits, ("--gpu-time",), 1),
-         "step time": (step_time, (), 1), "llama 1B": (llama, (), 1)}
+ALONE = {
+    "gpu-time": (gpu_time, (), 1), "exits": (exits, (), 1), "exits, gpu-time": (exits, ("--gpu-time",), 1), "step time": (step_time, (), 1),
+    "reference, matrix, cuDNN": (reference.matrix, ("after", 1), 1), "reference, matrix, no cuDNN": (reference.matrix, ("after", 0), 1),
+    "reference, in the program": (reference.matrix, ("inline", 0), 1), "reference, S=4096": (reference.long, (), 1),
+    "reference, untouched": (reference.untouched, (), 1), "llama 1B": (llama, (), 1),
+}

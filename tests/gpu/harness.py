@@ -40,7 +40,8 @@ class Job:
         """(what the program did, its report). `launcher` takes the place of the interpreter, for torchrun."""
         name = name or pathlib.Path(program).stem + "".join("-" + str(a) for a in arguments)
         report = self.work / (name + ".attn")
-        command = [self.attntrace, "-f", "-q", "-o", str(report), *options, "--", *(launcher or [sys.executable]),
+        # Reference runs share the GPU with whatever is checked beside them: only where a check is about them.
+        command = [self.attntrace, "-f", "-q", "--reference=off", "-o", str(report), *options, "--", *(launcher or [sys.executable]),
                    str(PROGRAMS / program), *arguments]
         result = self._run(command, timeout, variables, code)
         return result, self.report(report)
