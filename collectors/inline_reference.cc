@@ -211,16 +211,17 @@ void TendInlineReference(ThreadState* state) noexcept {
   const uint64_t now = MonotonicNs();
   if (now < g_next_look.load(std::memory_order_relaxed)) return;
   if (g_running.exchange(true, std::memory_order_acquire)) return;
-  g_next_look.store(now + kBetweenLooks, std::memory_order_relaxed);
   Guarded("inline reference", false, [&] {
     static const Library library = Open();
     if (library.is_quiet == nullptr || library.run == nullptr) {
       StopInlineReference();
       return false;
     }
+    // Factories and parts of operators start below a wrapper: the next operator may not, so the wait between looks begins here.
+    if (library.is_quiet() == 0) return false;
+    g_next_look.store(now + kBetweenLooks, std::memory_order_relaxed);
     Waiting one{};
-    const Inside ours(state);  // opening the library and asking it allocates nothing, but is not the program's either
-    if (library.is_quiet() != 0 && Take(state, now, &one)) Run(state, library, std::move(one), now);
+    if (Take(state, now, &one)) Run(state, library, std::move(one), now);
     return true;
   });
   g_running.store(false, std::memory_order_release);

@@ -41,7 +41,8 @@ class Job:
         name = name or pathlib.Path(program).stem + "".join("-" + str(a) for a in arguments)
         report = self.work / (name + ".attn")
         # Reference runs share the GPU with whatever is checked beside them: only where a check is about them.
-        command = [self.attntrace, "-f", "-q", "--reference=off", "-o", str(report), *options, "--", *(launcher or [sys.executable]),
+        references = [] if any(option.startswith("--reference=") for option in options) else ["--reference=off"]
+        command = [self.attntrace, "-f", "-q", *references, "-o", str(report), *options, "--", *(launcher or [sys.executable]),
                    str(PROGRAMS / program), *arguments]
         result = self._run(command, timeout, variables, code)
         return result, self.report(report)
