@@ -188,7 +188,9 @@ void NoteForInline(ThreadState* state, const CallRecord& call, uint32_t slot, bo
   if (!measurable || call.q.present == 0 || call.k.present == 0 || call.v.present == 0) return;
   Guarded("inline reference", false, [&] {
     const std::lock_guard<std::mutex> lock(g_mutex);
-    List().push_back({slot, state, call, recorded, false, MonotonicNs()});
+    const bool differentiable =
+        (call.q.requires_grad | call.k.requires_grad | call.v.requires_grad | call.mask.requires_grad) != 0;
+    List().push_back({slot, state, call, recorded && differentiable, false, MonotonicNs()});
     List().back().call.gates = nullptr, List().back().call.facts = nullptr;  // the caller's own
     g_inline_waiting.fetch_add(1, std::memory_order_relaxed);
     return true;
