@@ -189,7 +189,8 @@ Response Measure(const Request& request) noexcept {
     const bool memory =
         what.find("allocate memory") != std::string::npos || what.find("not enough memory") != std::string::npos;
     const bool refused = !memory && (what.find("No available kernel") != std::string::npos ||
-                                     what.find("No viable backend") != std::string::npos || !listener.words.empty());
+                                     what.find("No viable backend") != std::string::npos ||
+                                     what.find("Invalid backend") != std::string::npos || !listener.words.empty());
     response.status = memory ? "oom" : refused ? "refused" : "error";
     response.words = refused && !listener.words.empty() ? listener.words : what;
   } catch (const std::exception& error) {

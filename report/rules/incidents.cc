@@ -116,7 +116,8 @@ Fault FaultOf(const Report& report, const Incident& incident) {
                ? Fault::kRecompileLimit
                : Fault::kNone;
   }
-  if (IsRaised(incident) && absl::StrContains(message, "invalid configuration argument")) {
+  if (IsRaised(incident) && (absl::StrContains(message, "CUDA error: invalid configuration argument") ||
+                             absl::StrContains(message, "CUDA error: invalid argument"))) {
     return BeyondGrid(report).batch > 0 ? Fault::kLaunch : Fault::kNone;
   }
   const bool unsupported = Is(incident, "NotImplementedError") || absl::StrContains(message, "NotImplementedError");

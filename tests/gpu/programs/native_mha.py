@@ -9,7 +9,8 @@ def encoder(width, heads):
 
 x = torch.randn(3, 512, 256, dtype=torch.bfloat16, device="cuda")
 padding = torch.arange(512, device="cuda") >= torch.tensor([[512], [170], [50]], device="cuda")
-wide, narrow = encoder(256, 4), encoder(256, 64)  # heads of 4: their size is no multiple of 8
+# Heads of 4 have a size that is no multiple of 8.
+wide, narrow = encoder(256, 4), encoder(256, 64)
 with torch.no_grad():
     for _ in range(2):
         wide(x)  # all rows

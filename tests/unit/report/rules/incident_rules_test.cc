@@ -187,7 +187,7 @@ TEST_CASE("a grid that CUDA does not take is the attention's with the large batc
 
 TEST_CASE("a grid that CUDA does not take, of an operator that threw", "[backend-error][fires]") {
   Program program;
-  program.Merge(Raised("torch.AcceleratorError", kGridError, "call_path: 1"));
+  program.Merge(Raised("torch.AcceleratorError", "CUDA error: invalid argument", "call_path: 1"));
   program.Merge(
       "incidents { id: 2 kind: 'operator' operator: 'aten::_flash_attention_backward' call_path: 1 count: 1 tensors { role: "
       "'q' "
