@@ -1,5 +1,9 @@
 #include "collectors/exceptions.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -22,11 +26,13 @@ using python::Ref;
 
 constexpr int kMaxChain = 8;  // exceptions of one chain
 constexpr size_t kMaxMessage = 2000;
+constexpr intptr_t kMaxKept = 64;  // entries of a list that are looked at
 
 struct Trace {  // innermost frame first
   std::vector<Ref> owned;
   std::vector<Object*> frames;
   std::vector<int32_t> lines;
+  int raised = 0;  // how many of them the exception passed through
 };
 
 // Layout of an exception in every supported CPython: PyObject, its dictionary, its arguments.
@@ -81,6 +87,7 @@ Trace TraceOf(Object* exception) {
     trace.frames.push_back(at->first);
     trace.lines.push_back(at->second);
   }
+  trace.raised = static_cast<int>(trace.frames.size());
   // A traceback starts where the exception was caught; what called that is behind its frame.
   Object* outer = outermost_first.empty() ? nullptr : outermost_first.front().first;
   while (outer != nullptr && trace.frames.size() < kMaxFrames) {
@@ -105,12 +112,14 @@ class Recorder {
     }
     seen_.push_back(exception);
     const Trace trace = TraceOf(exception);
+    if (kind == IncidentKind::kCaught && FindModuleFrame(trace.frames.data(), trace.raised) < 0) return;
     Incident incident;
     incident.kind = kind;
     incident.leads_to = leads_to;
     incident.thread = thread_;
     incident.type = python::TypeModule(python::TypeOf(exception)) + "." + python::TypeName(python::TypeOf(exception));
     incident.message = MessageOf(exception);
+    ReadLimit(trace.frames.data(), static_cast<int>(trace.frames.size()), &incident.facts);
     incident.site = SiteOfFrames(trace.frames.data(), trace.lines.data(), static_cast<int>(trace.frames.size()));
     const uint32_t id = RecordIncident(incident);
     if (id == 0) return;
@@ -119,17 +128,35 @@ class Recorder {
       if (before != nullptr && before != Py().none) Record(before, IncidentKind::kCause, id);
     }
     // Exceptions that were caught and kept: a program that reports them later dies of something else.
+    if (kind == IncidentKind::kCaught) return;
     for (Object* const frame : trace.frames) {
-      VisitLocals(frame, [&](Object* value) {
-        if (IsException(value)) Record(value, IncidentKind::kCause, id);
-      });
+      VisitLocals(frame, [&](Object* value) { RecordKept(value, id, 0); });
     }
   }
 
  private:
+  // An exception, a future of concurrent.futures that ended in one, or a list of either.
+  void RecordKept(Object* value, uint32_t id, int depth) {
+    if (IsException(value)) return Record(value, IncidentKind::kCause, id);
+    if (python::TypeName(python::TypeOf(value)) == "Future" &&
+        python::TypeModule(python::TypeOf(value)) == "concurrent.futures._base") {
+      return Record(python::OwnAttribute(value, "_exception"), IncidentKind::kCause, id);
+    }
+    if (depth > 0 || python::TypeOf(value) != Py().list_type) return;
+    const intptr_t count = std::min<intptr_t>(Py().PyList_Size(value), kMaxKept);
+    for (intptr_t i = 0; i < count; ++i) RecordKept(Py().PyList_GetItem(value, i), id, depth + 1);
+  }
+
   uint32_t thread_;
   std::vector<Object*> seen_;
 };
+
+void RecordCaught(Object* exception) {
+  ThreadState* const state = CurrentThread();
+  if (state == nullptr) return;
+  const Inside ours(state);
+  Recorder(ThreadId(state)).Record(exception, IncidentKind::kCaught, 0);
+}
 
 void RecordException(Object* exception, IncidentKind kind) {
   ThreadState* const state = CurrentThread();
@@ -139,10 +166,23 @@ void RecordException(Object* exception, IncidentKind kind) {
   RefreshEnvironment();
 }
 
+// Opening a file while an exception is handled: a logged traceback reads its sources. Only of exceptions that passed through a
+// torch.nn.Module.
+void OnHandled() {
+  static thread_local Object* t_seen = nullptr;  // compared, never read
+  Object *type = nullptr, *value = nullptr, *traceback = nullptr;
+  Py().PyErr_GetExcInfo(&type, &value, &traceback);
+  const Ref owned_type(type), owned(value), owned_traceback(traceback);
+  if (value == nullptr || value == Py().none || value == t_seen) return;
+  t_seen = value;
+  RecordCaught(value);
+}
+
 // `threading` has no audit event for an exception that ends a thread. Its default hook prints the traceback, and opens the
 // sources for that: the first such open, under invoke_excepthook, is taken as the event. The hook's argument is (type, value,
 // traceback, thread).
 void OnOpen() {
+  if (syscall(SYS_gettid) == getpid()) return OnHandled();
   static thread_local Object* t_seen = nullptr;
   Ref frame(Py().PyEval_GetFrame());
   if (!frame) return;
@@ -159,6 +199,7 @@ void OnOpen() {
     }
     frame = Ref(Py().PyFrame_GetBack(frame.get()));
   }
+  OnHandled();
 }
 
 }  // namespace

@@ -65,20 +65,26 @@ std::string GuardOf(std::string text) noexcept {
   return text.substr(0, text.find('\n'));
 }
 
-// Code objects whose guards kept failing: the innermost of the stack from flex_attention outwards.
-void ReadRecompiles(Object* flex_frame, VariantFacts* facts) {
+// Of a code object whose guards kept failing; false where none did.
+bool ReadFailures(Object* code, VariantFacts* facts) {
   Object* const utils = python::LoadedModule("torch._dynamo.utils");
   Object* const failures = utils != nullptr ? OwnAttribute(utils, "guard_failures") : nullptr;
-  if (failures == nullptr || Py().PyType_IsSubtype(python::TypeOf(failures), Py().dict_type) == 0) return;
+  if (failures == nullptr || Py().PyType_IsSubtype(python::TypeOf(failures), Py().dict_type) == 0) return false;
+  Object* const texts = Py().PyDict_GetItem(failures, code);
+  if (texts == nullptr || python::TypeOf(texts) != Py().list_type || Py().PyList_Size(texts) <= 0) return false;
+  const intptr_t count = Py().PyList_Size(texts);
+  facts->emplace_back("dynamo.recompiles", std::to_string(count));
+  facts->emplace_back("dynamo.guard", GuardOf(python::Text(Py().PyList_GetItem(texts, count - 1))));
+  return true;
+}
+
+// The innermost such function of the stack from flex_attention outwards.
+void ReadRecompiles(Object* flex_frame, VariantFacts* facts) {
   Py().Py_IncRef(flex_frame);
   Ref frame(flex_frame);
   for (int i = 0; i < kDeepest && frame; ++i) {
     const Ref code(Py().PyFrame_GetCode(frame.get()));
-    Object* const texts = Py().PyDict_GetItem(failures, code.get());
-    if (texts != nullptr && python::TypeOf(texts) == Py().list_type && Py().PyList_Size(texts) > 0) {
-      const intptr_t count = Py().PyList_Size(texts);
-      facts->emplace_back("dynamo.recompiles", std::to_string(count));
-      facts->emplace_back("dynamo.guard", GuardOf(python::Text(Py().PyList_GetItem(texts, count - 1))));
+    if (ReadFailures(code.get(), facts)) {
       facts->emplace_back("dynamo.recompiled", python::FunctionNameOf(frame.get()));
       return;
     }
@@ -190,6 +196,19 @@ MaskKind ReadFlex(VariantFacts* facts) noexcept {
     }
   }
   return kind;
+}
+
+void ReadLimit(Object* const* frames, int count, VariantFacts* facts) noexcept {
+  for (int i = 0; i < count && i < 8; ++i) {  // raised by _compile itself
+    if (python::FunctionNameOf(frames[i]) != "_compile" || python::ModuleNameOf(frames[i]) != "torch._dynamo.convert_frame")
+      continue;
+    const Ref code = LocalNamed(frames[i], "code");
+    const Ref name = code ? Ref(Py().PyObject_GetAttrString(code.get(), "co_name")) : Ref();
+    if (!name) return Py().PyErr_Clear();
+    facts->emplace_back("dynamo.recompiled", python::Text(name.get()));
+    ReadFailures(code.get(), facts);
+    return;
+  }
 }
 
 bool BlocksFullGrid() noexcept {

@@ -48,6 +48,9 @@ void Define(uint32_t slot, const Incident& incident) noexcept {
   def.v = incident.v;
   def.mask = incident.mask;
   spool.Append(spool::RecordKind::kIncident, slot, def);
+  for (const auto& [key, value] : incident.facts) {
+    spool.Append(spool::RecordKind::kFact, slot, spool::FactDef{spool.Intern(key), spool.Intern(value)});
+  }
   if (incident.gates == nullptr) return;
   uint16_t order = 0;
   for (const GateText& gate : *incident.gates) {

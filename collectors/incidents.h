@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectors/call_path.h"
+#include "collectors/flex_facts.h"
 #include "collectors/variants.h"
 #include "tracer/spool/format.h"
 
@@ -27,6 +28,7 @@ struct Incident {
   int64_t peak_bytes = 0;
   spool::TensorDef q{}, k{}, v{}, mask{};
   const std::vector<GateText>* gates = nullptr;
+  VariantFacts facts;  // keys are those of Incident.facts in report.proto
 };
 
 inline constexpr int kMaxIncidents = 64;  // distinct ones

@@ -10,6 +10,8 @@ namespace {
 
 using namespace python;
 
+constexpr int kMaxInlined = 4096;  // modules looked at for the selections of a compiled one
+
 bool StartsWith(const std::string& text, const char* prefix) noexcept { return text.compare(0, strlen(prefix), prefix) == 0; }
 
 void* ModuleType() noexcept {  // torch.nn.Module, once it is there
@@ -84,6 +86,50 @@ void ReadSelection(Object* const* frames, int count, int module_frame, ModuleFac
     }
     return;
   }
+}
+
+// Dynamo's own bytecode runs in this frame: modules that it calls may have been inlined.
+bool IsCompiled(Object* frame) noexcept {
+  const Ref code(Py().PyFrame_GetCode(frame));
+  const Ref names(Py().PyObject_GetAttrString(code.get(), "co_names"));
+  const intptr_t count = names ? Py().PyTuple_Size(names.get()) : 0;
+  for (intptr_t i = 0; i < count; ++i) {
+    const char* const name = Py().PyUnicode_AsUTF8(Py().PyTuple_GetItem(names.get(), i));
+    if (name != nullptr && strncmp(name, "__compiled_fn_", 14) == 0) return true;
+  }
+  Py().PyErr_Clear();
+  return false;
+}
+
+// Whether every module inside that has a configuration selects `selection`. `budget` bounds the walk.
+bool AllSelect(Object* module, const std::string& selection, int* budget) noexcept {
+  Object* const children = OwnAttribute(module, "_modules");
+  if (children == nullptr || Py().PyType_IsSubtype(TypeOf(children), Py().dict_type) == 0) return true;
+  intptr_t at = 0;
+  Object *key = nullptr, *child = nullptr;
+  while (Py().PyDict_Next(children, &at, &key, &child) != 0) {
+    if (!IsModule(child)) continue;
+    if (--*budget < 0) return false;
+    Object* const config = ConfigOf(child);
+    if (config != nullptr && Text(OwnAttribute(config, "_attn_implementation_internal")) != selection) return false;
+    if (!AllSelect(child, selection, budget)) return false;
+  }
+  return true;
+}
+
+// A compiled region has no frames of the layers that it inlined, so what is read is the selection of the module around them. It
+// is theirs only if all of them have the same.
+void DropUncertainSelection(Object* const* frames, int module_frame, Object* module, ModuleFacts* facts) noexcept {
+  bool compiled = false;
+  for (int i = 0; i <= module_frame && !compiled; ++i) {
+    compiled = IsCompiled(frames[i]);
+    if (compiled && StartsWith(ModuleNameOf(frames[i]), "torch.nn.attention.")) return;  // called by the layer itself
+  }
+  int budget = kMaxInlined;
+  if (!compiled || AllSelect(module, facts->selection, &budget)) return;
+  facts->config_class.clear();
+  facts->selection.clear();
+  facts->selection_state = spool::SelectionState::kNotAttention;
 }
 
 // `output_attentions=True` as an argument of any frame from the attention outwards.
@@ -217,6 +263,9 @@ ModuleFacts ReadModuleFacts(Object* const* frames, int count, int module_frame) 
     }
   }
   ReadSelection(frames, count, module_frame, &facts);
+  if (facts.selection_state != spool::SelectionState::kNotAttention) {
+    DropUncertainSelection(frames, module_frame, module.get(), &facts);
+  }
   // Transformers' contract: attention_function(module, query, key, value, attention_mask, ...).
   int function_frame = -1;
   for (int i = module_frame - 1; i >= 0; --i) {

@@ -49,6 +49,7 @@ using Object = void;
   X(void, PyErr_Fetch, (Object**, Object**, Object**))          \
   X(void, PyErr_Restore, (Object*, Object*, Object*))           \
   X(Object*, PyErr_Occurred, ())                                \
+  X(void, PyErr_GetExcInfo, (Object**, Object**, Object**))     \
   X(void, PyErr_Clear, ())                                      \
   X(const char*, Py_GetVersion, ())                             \
   X(void, Py_IncRef, (Object*))                                 \
@@ -146,8 +147,8 @@ std::string FunctionNameOf(Object* frame) noexcept;
 std::string ModuleNameOf(Object* frame) noexcept;
 Ref GlobalsOf(Object* frame) noexcept;
 
-// threading.current_thread().name, as the program gave it or as `threading` makes it ("Thread-1 (work)"): up to 3.13 the system does
-// not learn it. "" for the main thread and for threads that are not Python's. Any thread; takes the GIL.
+// threading.current_thread().name, as the program gave it or as `threading` makes it ("Thread-1 (work)"): up to 3.13 the system
+// does not learn it. "" for the main thread and for threads that are not Python's. Any thread; takes the GIL.
 std::string ThreadName() noexcept;
 
 // A local variable of a frame, new reference. Never materialises f_locals: before 3.13 that dictionary would keep the host's

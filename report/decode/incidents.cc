@@ -39,6 +39,9 @@ void Fill(const ProcessContext& context, uint32_t slot, const IncidentDef& def, 
   AddTensor(def.v, "v", incident->mutable_tensors());
   AddTensor(def.mask, "mask", incident->mutable_tensors());
   FillGates(definitions, definitions.IncidentGates(slot), incident->mutable_gates());
+  for (const spool::FactDef* fact : definitions.Facts(slot)) {
+    (*incident->mutable_facts())[definitions.String(fact->key)] = definitions.String(fact->value);
+  }
 }
 
 }  // namespace

@@ -97,11 +97,15 @@ void JudgeUnknownName(const Report& report, const Incident& incident, Finding* f
 
 void JudgeFlex(const Incident& incident, Finding* finding) {
   const std::string& message = incident.message();
-  const bool backward = absl::StrContains(message, "backward") || absl::StrContains(message, "requires_grad") ||
-                        absl::StrContains(message, "inference") || absl::StrContains(message, "lse");
+  const bool backward =
+      absl::StrContains(message, "does not support backward") || absl::StrContains(message, "only supports inference");
   if (!backward) {
     finding->set_title("flex_attention's kernel does not take this call");
     finding->set_why(absl::StrCat("Compiling flex_attention raised ", InWords(incident)));
+    if (absl::StrContains(message, "embedding dimension")) {
+      AddAdvice(finding, "pad the heads to 16, the smallest that the kernel takes, and keep the scale",
+                "flex_attention(*(F.pad(x, (0, 16 - D)) for x in (q, k, v)), scale=D**-0.5)[..., :D]");
+    }
     AddAdvice(finding, "change what the message names, or select sdpa", "attn_implementation=\"sdpa\"");
     return;
   }
@@ -114,16 +118,42 @@ void JudgeFlex(const Incident& incident, Finding* finding) {
 }
 
 void JudgeLimit(const Incident& incident, Finding* finding) {
-  finding->set_title("the recompile limit was reached, and Dynamo was told to fail there");
-  finding->set_why(
-      absl::StrCat("fullgraph=True, or torch._dynamo.config.fail_on_recompile_limit_hit, turns the limit into an error. ",
-                   InWords(incident)));
+  const auto fact = [&](const char* name) {
+    const auto at = incident.facts().find(name);
+    return at == incident.facts().end() ? std::string() : at->second;
+  };
+  std::string guard = fact("dynamo.guard"), function = fact("dynamo.recompiled");
+  const std::string& message = incident.message();
+  if (const size_t stance = message.find("guard failure(s):"); stance != std::string::npos) {  // with the guards behind it
+    guard = message.substr(std::min(message.size(), message.find("- ", stance)));
+    if (const size_t colon = guard.find(": "); colon != std::string::npos) guard = guard.substr(colon + 2);
+    guard = guard.substr(0, guard.find('\n'));
+    finding->set_title("a recompile was needed, and Dynamo was told to fail there");
+    finding->set_why(
+        "torch.compiler.set_stance(\"fail_on_recompile\") turns it into an error; otherwise the next few are compiled, until "
+        "the recompile limit.");
+  } else {
+    finding->set_title("the recompile limit was reached, and Dynamo was told to fail there");
+    finding->set_why(
+        absl::StrCat(function.empty() ? "" : absl::StrCat("Dynamo compiled ", function, " anew until its limit. "),
+                     "fullgraph=True, or torch._dynamo.config.fail_on_recompile_limit_hit, turns the limit into an error. ",
+                     InWords(incident), "."));
+  }
+  if (!guard.empty()) {
+    finding->set_why(absl::StrCat(finding->why(), " The guard that kept failing: ", guard, "."));
+    AddText(finding, "guard", guard);
+  }
+  if (!function.empty()) AddText(finding, "recompiled", function);
   AddAdvice(
       finding,
       "keep what it is guarded on the same from call to call: lengths, mask_mod and score_mod objects, requires_grad; or let "
       "lengths vary",
       "torch.compile(flex_attention, dynamic=True)");
-  AddAdvice(finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
+  if (absl::StartsWith(message, "Detected recompile")) {
+    AddAdvice(finding, "or leave the stance at its default around this call", "torch.compiler.set_stance(\"default\")");
+  } else {
+    AddAdvice(finding, "or raise the limit", "torch._dynamo.config.recompile_limit = 64");
+  }
 }
 
 void JudgeLaunch(const Report& report, const Incident& incident, Finding* finding) {

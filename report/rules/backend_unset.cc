@@ -57,7 +57,7 @@ void JudgeRaised(const Report& report, const Failure& failure, Finding* finding)
   AddText(finding, "layer class", module.class_name());
   if (!mask.type.empty()) AddText(finding, "mask passed", mask.type);
   AddRegistered(report, mask, finding);
-  finding->set_severity("error");
+  if (failure.fatal) finding->set_severity("error");
   finding->set_why(absl::StrCat(module.config_class().empty() ? "The layer's config" : module.config_class(),
                                 "._attn_implementation is None: ", LayerOf(report, incident),
                                 " was built outside a PreTrainedModel, which would have filled it. ",
@@ -78,6 +78,7 @@ void CheckBackendUnset(const Report& report, std::vector<Finding>* findings) {
     if (failure.fault != Fault::kUnset && !FailedUnselected(failure)) continue;
     Finding finding = Describe(report, failure);
     JudgeRaised(report, failure, &finding);
+    if (!failure.fatal) finding.set_why(absl::StrCat(finding.why(), " The program caught it and went on."));
     findings->push_back(std::move(finding));
   }
   const auto key = [&](const Variant& variant) {

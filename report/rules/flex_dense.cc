@@ -47,6 +47,7 @@ void Judge(const Report& report, const Variant& variant, FlexReason reason, Find
         AddAdvice(finding, "compile it once, at module scope, and call that everywhere",
                   "flex_attention = torch.compile(flex_attention)", Change::kCompile);
       } else {
+        absl::StrAppend(&why, " That is ", library, "'s own choice.");
         AdviseLibrary(library, site, variant, finding);
       }
       break;
@@ -55,18 +56,29 @@ void Judge(const Report& report, const Variant& variant, FlexReason reason, Find
       AddAdvice(finding, "let Dynamo compile", "unset TORCHDYNAMO_DISABLE TORCH_COMPILE_DISABLE");
       break;
     case FlexReason::kStance:
-      absl::StrAppend(&why, "torch.compiler.set_stance(\"force_eager\") is in force: what is compiled runs as it is written.");
+      absl::StrAppend(&why, "torch.compiler.set_stance(\"", Fact(variant, "dynamo.stance"), "\") is in force: ",
+                      Fact(variant, "dynamo.stance") == "force_eager"
+                          ? "what is compiled runs as it is written."
+                          : "what would have to be compiled anew runs as it is written.");
       AddAdvice(finding, "leave the stance at its default around this call", "torch.compiler.set_stance(\"default\")");
       break;
     case FlexReason::kDebug:
       absl::StrAppend(&why, "flex_attention's debug switch is on: it runs its reference, compiled or not.");
       AddAdvice(finding, "switch it off", "torch.nn.attention.flex_attention._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = False");
       break;
+    case FlexReason::kHeadSize:
+      absl::StrAppend(
+          &why,
+          "a torch.compile is around flex_attention, but its template takes no heads below 16, and Dynamo ran it as it is.");
+      AddAdvice(finding, "pad the heads to 16, and keep the scale",
+                "flex_attention(*(F.pad(x, (0, 16 - D)) for x in (q, k, v)), scale=D**-0.5)[..., :D]");
+      break;
     case FlexReason::kRecompileLimit:  // flex-fell-back tells of these
     case FlexReason::kGaveUp:
       absl::StrAppend(&why,
                       "a torch.compile is around flex_attention, and Dynamo ran it as it is all the same: it gave up on it, "
-                      "most often because the recompile limit was reached.");
+                      "most often because the recompile limit was reached, or because compiling it failed and "
+                      "torch._dynamo.config.suppress_errors is set.");
       AddAdvice(
           finding,
           "keep what it is guarded on the same from call to call: lengths, mask_mod and score_mod objects, requires_grad; "

@@ -23,6 +23,7 @@ void CheckFlexFellBack(const Report& report, std::vector<Finding>* findings) {
     if (!guard.empty()) absl::StrAppend(&why, " The guard that kept failing: ", guard, ".");
     if (first.mask_kind() == "block-mask") absl::StrAppend(&why, " The BlockMask saves no memory here.");
     finding.set_why(why);
+    if (fused == 0) finding.set_title("flex_attention was compiled anew until the limit, and runs uncompiled since");
     AddCount(&finding, "fused before", static_cast<int64_t>(fused));
     if (!guard.empty()) AddText(&finding, "guard", guard);
     if (!function.empty()) AddText(&finding, "recompiled", function);

@@ -23,6 +23,12 @@ bool IsCompileOff(const Environment& environment) {
   return false;
 }
 
+// Inductor's template for a GPU refuses heads below 16, and errors may be suppressed.
+bool SmallHeads(const Variant& variant) {
+  const Tensor* q = FindTensor(variant, "q");
+  return q != nullptr && absl::StartsWith(q->device(), "cuda") && q->sizes_size() > 0 && q->sizes(q->sizes_size() - 1) < 16;
+}
+
 }  // namespace
 
 // The reference goes through Dynamo itself, by a wrapper that only flex_attention's own, uncompiled body calls. So: the
@@ -31,7 +37,8 @@ bool IsCompileOff(const Environment& environment) {
 FlexReason FlexReasonOf(const Report& report, const Variant& variant) {
   if (!Fact(variant, "flex.debug").empty()) return FlexReason::kDebug;
   if (IsCompileOff(report.environment()) || !Fact(variant, "dynamo.disable").empty()) return FlexReason::kCompileDisabled;
-  if (Fact(variant, "dynamo.stance") == "force_eager") return FlexReason::kStance;
+  const std::string stance = Fact(variant, "dynamo.stance");
+  if (stance == "force_eager") return FlexReason::kStance;
   const CallPath* path = FindPath(report, variant);
   if (path == nullptr) return FlexReason::kNoCompile;
   std::vector<const Frame*> frames;
@@ -55,7 +62,9 @@ FlexReason FlexReasonOf(const Report& report, const Variant& variant) {
   int64_t recompiles = 0;
   (void)absl::SimpleAtoi(Fact(variant, "dynamo.recompiles"), &recompiles);
   if (dynamo == frames.begin() + static_cast<std::ptrdiff_t>(outside)) {
-    return recompiles > 0 ? FlexReason::kRecompileLimit : FlexReason::kGaveUp;
+    if (recompiles > 0) return FlexReason::kRecompileLimit;
+    if (stance == "eager_on_recompile") return FlexReason::kStance;
+    return SmallHeads(variant) ? FlexReason::kHeadSize : FlexReason::kGaveUp;
   }
   // A function further out that was compiled until its limit, and then not at all.
   return recompiles >= kUsualLimit && Fact(variant, "dynamo.break").empty() ? FlexReason::kRecompileLimit

@@ -14,6 +14,7 @@ enum class FlexReason {
   kStance,           // torch.compiler.set_stance
   kDebug,            // _FLEX_ATTENTION_DISABLE_COMPILE_DEBUG
   kRecompileLimit,   // fused before, where its calls could be seen
+  kHeadSize,         // heads below the template's smallest, and Dynamo gave up on it
   kGaveUp,           // Dynamo ran the function as it is, and its books do not say why
   kGraphBreak,
   kOtherBackend,

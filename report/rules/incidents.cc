@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/rules/support.h"
@@ -10,6 +11,8 @@
 
 namespace attntrace::rules {
 namespace {
+
+constexpr char kFailStance[] = "Detected recompile when torch.compile stance is";
 
 const CallPath* PathOf(const Report& report, uint32_t index) {
   return index == 0 || index > static_cast<uint32_t>(report.call_paths_size())
@@ -77,6 +80,24 @@ bool Explains(const Report& report, const Incident& exception, const Incident& o
   return (fault == Fault::kRefused || fault == Fault::kOther || fault == Fault::kMask) && SamePlace(report, exception, op);
 }
 
+// Whether calls of attention came from the same user's line before.
+bool RanAttention(const Report& report, const Incident& incident) {
+  const Frame* line = UserLine(report, incident);
+  return line != nullptr && std::any_of(report.variants().begin(), report.variants().end(), [&](const Variant& variant) {
+           const Frame* one = UserLine(report, variant);
+           return one != nullptr && one->file() == line->file() && one->line() == line->line();
+         });
+}
+
+// Seen while it was handled; somebody else's or already told, it is nothing.
+bool IsToldOtherwise(const Report& report, const Incident& caught) {
+  return std::any_of(report.incidents().begin(), report.incidents().end(), [&](const Incident& one) {
+    return one.id() != caught.id() && one.process() == caught.process() && one.type() == caught.type() &&
+           one.message() == caught.message() && UserLine(report, one) == UserLine(report, caught) &&
+           (one.kind() != "caught" || one.id() < caught.id());
+  });
+}
+
 bool IsRaised(const Incident& incident) { return incident.kind() == "exception" || incident.kind() == "thread-exception"; }
 
 }  // namespace
@@ -111,17 +132,20 @@ Fault FaultOf(const Report& report, const Incident& incident) {
       absl::StrContains(message, "not implemented")) {
     return Fault::kDerivative;
   }
-  if (Is(incident, "FailOnRecompileLimitHit")) {
-    return absl::StrContains(message, "attention") || InAttention(report, incident) || !incident.module().config_class().empty()
-               ? Fault::kRecompileLimit
-               : Fault::kNone;
+  if (Is(incident, "FailOnRecompileLimitHit") || absl::StartsWith(message, kFailStance)) {
+    const auto recompiled = incident.facts().find("dynamo.recompiled");
+    const bool ours = absl::StrContains(message, "attention") || InAttention(report, incident) ||
+                      !incident.module().config_class().empty() || RanAttention(report, incident) ||
+                      (recompiled != incident.facts().end() && absl::StrContains(recompiled->second, "attention"));
+    return ours ? Fault::kRecompileLimit : Fault::kNone;
   }
   if (IsRaised(incident) && (absl::StrContains(message, "CUDA error: invalid configuration argument") ||
                              absl::StrContains(message, "CUDA error: invalid argument"))) {
     return BeyondGrid(report).batch > 0 ? Fault::kLaunch : Fault::kNone;
   }
   const bool unsupported = Is(incident, "NotImplementedError") || absl::StrContains(message, "NotImplementedError");
-  if (unsupported && (InFlex(report, incident) || absl::StrContains(message, "flex"))) return Fault::kNoFlexBackward;
+  if (unsupported && (InFlex(report, incident) || absl::StrContains(absl::AsciiStrToLower(message), "flex")))
+    return Fault::kNoFlexBackward;
   return InAttention(report, incident) ? Fault::kOther : Fault::kNone;
 }
 
@@ -151,6 +175,12 @@ std::vector<Failure> FindFailures(const Report& report) {
     }
     return id;
   };
+  const auto add_operators = [&](const Incident& incident, Failure* failure) {
+    for (const Incident& op : report.incidents()) {
+      if ((op.kind() != "operator" && op.kind() != "double-backward") || !Explains(report, incident, op)) continue;
+      if (told.insert(op.id()).second) failure->incidents.push_back(&op);
+    }
+  };
   // One fault a chain: the outermost exception that is attention's own.
   std::set<uint32_t> roots;
   for (const Incident& incident : report.incidents()) {
@@ -158,11 +188,15 @@ std::vector<Failure> FindFailures(const Report& report) {
     const Fault fault = FaultOf(report, incident);
     if (fault == Fault::kNone || !roots.insert(root_of(incident)).second) continue;
     Failure failure{fault, {&incident}, true};
-    for (const Incident& op : report.incidents()) {
-      if ((op.kind() != "operator" && op.kind() != "double-backward") || !Explains(report, incident, op)) continue;
-      if (!told.insert(op.id()).second) continue;
-      failure.incidents.push_back(&op);
-    }
+    add_operators(incident, &failure);
+    failures.push_back(std::move(failure));
+  }
+  for (const Incident& incident : report.incidents()) {
+    if (incident.kind() != "caught" || IsToldOtherwise(report, incident)) continue;
+    const Fault fault = FaultOf(report, incident);
+    if (fault == Fault::kNone || fault == Fault::kOther) continue;
+    Failure failure{fault, {&incident}, false};
+    add_operators(incident, &failure);
     failures.push_back(std::move(failure));
   }
   for (const Incident& incident : report.incidents()) {

@@ -33,7 +33,7 @@ struct Failure {
   const Incident& first() const { return *incidents.front(); }
 };
 
-// Of the kinds "exception", "thread-exception", "cause", "operator" and "double-backward", in order of the first incident's id.
+// Of the kinds "exception", "thread-exception", "cause", "caught", "operator" and "double-backward", in order of the first incident's id.
 std::vector<Failure> FindFailures(const Report& report);
 
 // A finding with everything but its verdict.

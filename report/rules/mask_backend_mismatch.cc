@@ -52,6 +52,7 @@ void CheckMaskBackendMismatch(const Report& report, std::vector<Finding>* findin
     if (failure.fault != Fault::kMask || FailedUnselected(failure)) continue;  // backend-unset tells of the latter
     Finding finding = Describe(report, failure);
     JudgeRaised(report, failure.first(), &finding);
+    if (!failure.fatal) finding.set_why(absl::StrCat(finding.why(), " The program caught it and went on."));
     findings->push_back(std::move(finding));
   }
   const auto kind = [](const Variant& variant) { return std::string(AddsBool(variant) ? "bool" : "lost"); };

@@ -72,7 +72,8 @@ def unselected(job):
 
 def reasons(job):
     seen = []
-    for case, rules in (("plain", {"flex-dense"}), ("aot_eager", {"flex-dense"}), ("recompiled", {"flex-fell-back"}), ("fused", set())):
+    for case, rules in (("plain", {"flex-dense"}), ("aot_eager", {"flex-dense"}), ("recompiled", {"flex-fell-back"}),
+                        ("small_heads", {"flex-dense"}), ("fused", set())):
         result, report = job.traced("flex_reasons.py", case, options=OFF)
         report.check_laws()
         got = set(findings(report))
@@ -82,8 +83,16 @@ def reasons(job):
         whole = max(peaks_of(result))
         largest = max((number(v, "peak_bytes") for v in report.variants if v["backend"] == "flex-dense"), default=0)
         expect(largest <= whole * 1.02, f"{case}: a call's peak of {largest} is over the program's {whole}")
+        if case == "small_heads":
+            why = report.message["findings"][0]["why"]
+            expect("takes no heads below 16" in why, f"small_heads: {why}")
         seen.append(f"{case}: {', '.join(sorted(got)) or 'nothing'}")
-    return "; ".join(seen)
+    _, report = job.traced("flex_reasons.py", "refused", options=OFF, code=1)
+    refused = findings(report)
+    equal("refused: findings", set(refused), {"backend-error"})
+    advice = str(refused["backend-error"][0]["advice"])
+    expect("pad the heads to 16" in advice, f"refused: {advice}")
+    return "; ".join(seen) + "; refused: backend-error"
 
 
 def block_mask(job):

@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "tracer/preload/attach.h"
 #include "tracer/preload/libraries.h"
@@ -19,9 +17,9 @@ using IsInitialized = int (*)();
 
 IsInitialized g_is_initialized = nullptr;
 
-// An exception that nobody caught; source that is compiled (Inductor's among it); a file opened off the main thread, which is
-// how an exception that ends a thread shows: it has no event of its own, but its traceback is printed with lines of the
-// sources.
+// An exception that nobody caught; source that is compiled (Inductor's among it); a file that is opened, which is how an
+// exception that ends a thread, or that is caught and logged, shows: it has no event of its own, but its traceback is printed
+// with lines of the sources.
 bool IsForAgent(const char* event) noexcept {
   switch (event[0]) {
     case 's':
@@ -29,7 +27,7 @@ bool IsForAgent(const char* event) noexcept {
     case 'c':
       return strcmp(event, "compile") == 0;
     case 'o':
-      return strcmp(event, "open") == 0 && syscall(SYS_gettid) != getpid();
+      return strcmp(event, "open") == 0;
     default:
       return false;
   }

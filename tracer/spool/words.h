@@ -50,13 +50,14 @@ namespace attntrace {
   X(kQuadratic, "quadratic")
 
 // exception: nobody caught it. thread-exception: it ended a thread. cause: another exception was raised while it was handled,
-// or a variable of a frame of another one holds it. operator: an attention operator threw; whether that was caught is not known
-// there. block-mask: create_block_mask on the full grid. double-backward: a derivative that a kernel does not have was asked
-// for.
+// or a variable of a frame of another one holds it. caught: seen while the program handled it. operator: an attention operator
+// threw; whether that was caught is not known there. block-mask: create_block_mask on the full grid. double-backward: a
+// derivative that a kernel does not have was asked for.
 #define ATTNTRACE_INCIDENTS(X)            \
   X(kException, "exception")              \
   X(kThreadException, "thread-exception") \
   X(kCause, "cause")                      \
+  X(kCaught, "caught")                    \
   X(kOperator, "operator")                \
   X(kBlockMask, "block-mask")             \
   X(kDoubleBackward, "double-backward")

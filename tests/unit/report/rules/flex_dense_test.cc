@@ -72,6 +72,18 @@ TEST_CASE("a compile that gave up, one that does not reach the call, and one tha
     CHECK_THAT(finding.why(), Contains("compiled with a backend other than inductor"));
     CHECK(Codes(finding) == "torch.compile(..., backend=\"inductor\")\n");
   }
+  SECTION("a stance that lets nothing be compiled anew") {
+    AddFlex(&program, kFlexGivenUp, "facts { key: 'dynamo.stance' value: 'eager_on_recompile' }");
+    CHECK_THAT(Single(&program).why(),
+               Contains("set_stance(\"eager_on_recompile\") is in force: what would have to be compiled anew"));
+  }
+  SECTION("heads that the template for a GPU does not take") {
+    Variant& variant = program.Add("operator: 'flex_attention' backend: 'flex-dense' path: 'dense' count: 1 call_path: 7",
+                                   {1, 2, 128, 8}, {1, 2, 128, 8}, {1, 2, 128, 8});
+    variant.set_call_path(kFlexGivenUp);
+    for (Tensor& tensor : *variant.mutable_tensors()) tensor.set_device("cuda:0");
+    CHECK_THAT(Single(&program).why(), Contains("takes no heads below 16"));
+  }
   SECTION("switched off") {
     program.Merge("environment { settings { key: 'env.TORCHDYNAMO_DISABLE' value: '1' } }");
     AddFlex(&program, kFlexGivenUp);

@@ -102,6 +102,53 @@ TEST_CASE("each exception of attention has its own words", "[backend-error][fire
   CHECK(findings[0].title() == title);
 }
 
+TEST_CASE("at the recompile limit the function and the guard are told", "[backend-error][fires]") {
+  Program program;
+  SECTION("by facts") {
+    program.Merge(Raised("torch._dynamo.exc.FailOnRecompileLimitHit", "Hard failure due to fullgraph=True",
+                         "call_path: 1 facts { key: 'dynamo.recompiled' value: 'flex_attention' } facts { key: 'dynamo.guard' "
+                         "value: 'size mismatch' }"));
+  }
+  SECTION("of a function whose calls came from the same line") {
+    program.Merge(Raised("torch._dynamo.exc.FailOnRecompileLimitHit", "Hard failure due to fullgraph=True",
+                         "call_path: 1 facts { key: 'dynamo.recompiled' value: 'forward' } facts { key: 'dynamo.guard' value: "
+                         "'size mismatch' }"));
+    program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 2 call_path: 1");
+  }
+  SECTION("by the words of a stance") {
+    program.Merge(Raised("builtins.RuntimeError",
+                         "Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: "
+                         "'/v/torch/nn/attention/flex_attention.py', function name: 'flex_attention'\\n    triggered by the "
+                         "following guard failure(s):\\n    - 0/0: size mismatch"));
+  }
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "backend-error");
+  CHECK(EvidenceText(findings[0], "guard") == "size mismatch");
+  CHECK_THAT(findings[0].why(), Contains("The guard that kept failing: size mismatch."));
+}
+
+TEST_CASE("the recompile limit of a function that has no attention", "[backend-error][silent]") {
+  Program program;
+  program.Merge(Raised("torch._dynamo.exc.FailOnRecompileLimitHit", "Hard failure due to fullgraph=True",
+                       "call_path: 1 facts { key: 'dynamo.recompiled' value: 'mlp' }"));
+  CHECK(program.Findings().empty());
+}
+
+TEST_CASE("what the program caught is a note, once, and only where its words are known", "[backend-error][fires]") {
+  const std::string unknown_name = "type: 'builtins.KeyError' message: '`foo` is not a valid attention implementation' }";
+  Program program;
+  program.Merge("incidents { id: 1 kind: 'caught' count: 1 call_path: 2 " + unknown_name);
+  program.Merge(
+      "incidents { id: 2 kind: 'caught' count: 1 call_path: 6 type: 'builtins.RuntimeError' message: 'unknown words' }");
+  REQUIRE(program.Findings().size() == 1);
+  CHECK(program.Findings()[0].severity() == "note");
+  CHECK_THAT(program.Findings()[0].why(), Contains("The program caught it and went on."));
+  program.Merge("incidents { id: 3 kind: 'exception' count: 1 call_path: 2 " + unknown_name);
+  REQUIRE(program.Findings().size() == 1);
+  CHECK(program.Findings()[0].severity() == "error");
+}
+
 TEST_CASE("a cause behind an exception of the program's own counts; one fault a chain", "[backend-error][fires]") {
   Program program;
   program.Merge(Raised("builtins.RuntimeError", "step failed", "call_path: 1"));
