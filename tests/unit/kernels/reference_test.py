@@ -89,7 +89,8 @@ class ReferenceTest(unittest.TestCase):
                                  capture_output=True, text=True, check=True)
         for path, peaks in json.loads(program.stdout).items():
             response = self.ok(path, **call([2, 4, 192, 32]))
-            self.assertEqual([response[key] for key in ("forward_peak", "backward_peak", "total_peak", "kept")], peaks, path)
+            for key, peak in zip(("forward_peak", "backward_peak", "total_peak", "kept"), peaks):
+                self.assertAlmostEqual(response[key], peak, delta=1024, msg=f"{path}: {key}")  # a copy would be 192 KiB
 
     def test_a_refusal_is_in_pytorchs_words(self):
         response = self.reference.ask("fused", **call([1, 2, 32, 16], dropout=0.5))
