@@ -6,7 +6,7 @@ from harness import equal, expect, number
 
 # MiB over the start in (1, 8, 4096, 64) bf16, forward and backward of a first call, as measured before attntrace was written.
 LONG = {"math": 2148, "flex-dense": 3369}
-LONG_AT_MOST = {"cudnn, causal": 40, "flex-compiled": 28}  # of which a workspace was part
+LONG_AT_MOST = {"cudnn, causal": 40, "flex-compiled": 28}  # less was seen since
 SLACK = 4096  # bytes: seeds and counters of kernels, each rounded up to the allocator's 512
 
 

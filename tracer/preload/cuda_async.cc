@@ -107,14 +107,13 @@ void Report(void* pointer, int64_t bytes, int device, size_t live) noexcept {
 void Allocated(const Caller& caller, void* pointer, size_t bytes) noexcept {
   int device = -1;
   if (caller.device == nullptr || caller.device(&device) != 0 || device < 0 || device >= kDevices) return;
-  const uint64_t counted = bytes;  // the driver's figure for its pool, which is PyTorch's for this backend, knows no steps
   if (!g_lock.Lock()) return;
   bool fresh = false;
-  const bool kept = g_blocks.Put(pointer, counted << 8 | static_cast<uint64_t>(device), &fresh);
-  if (kept) g_live[device] += counted;
+  const bool kept = g_blocks.Put(pointer, uint64_t{bytes} << 8 | static_cast<uint64_t>(device), &fresh);
+  if (kept) g_live[device] += bytes;
   size_t live = g_live[device];
   g_lock.Unlock();
-  if (kept) Report(pointer, static_cast<int64_t>(counted), device, live);
+  if (kept) Report(pointer, static_cast<int64_t>(bytes), device, live);
 }
 
 void Released(void* pointer) noexcept {

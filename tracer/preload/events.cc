@@ -37,25 +37,31 @@ std::atomic<void*> g_add{nullptr};
 // What the agent keeps of a thread: reached at the cost of a load here, where the agent's own thread-locals take a call.
 thread_local void* t_agent_thread = nullptr;
 
-// libtorch_cpu's own. It may be mapped RTLD_LOCAL, out of RTLD_NEXT's sight; its handle is kept. Every thread that comes here
-// first looks for itself: one that waited for another could hold the loader's lock.
-void* Find(const char* name) noexcept {
+// libtorch_cpu's own, or that of a LibTorch under another name, which the caller is part of or needs. It may be mapped
+// RTLD_LOCAL, out of RTLD_NEXT's sight; its handle is kept. Every thread that comes here first looks for itself: one that waited
+// for another could hold the loader's lock.
+void* Find(const char* name, const void* caller) noexcept {
   const int saved_errno = errno;
   char path[PATH_MAX];
   void* torch = FindLibrary("libtorch_cpu", path, sizeof(path)) ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
   void* found = torch == nullptr ? nullptr : dlsym(torch, name);
   if (found == nullptr) found = dlsym(RTLD_NEXT, name);
+  Dl_info own{};
+  if (found == nullptr && dladdr(caller, &own) != 0 && own.dli_fname != nullptr) {
+    torch = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    found = torch == nullptr ? nullptr : dlsym(torch, name);
+  }
   if (found == nullptr) __builtin_trap();  // the caller is linked against it
   errno = saved_errno;
   return found;
 }
 
 template <typename Function>
-Function Real(std::atomic<Function>* known, const char* name) noexcept {
+Function Real(std::atomic<Function>* known, const char* name, const void* caller) noexcept {
   Function real = known->load(std::memory_order_acquire);
   if (real != nullptr) [[likely]]
     return real;
-  real = reinterpret_cast<Function>(Find(name));
+  real = reinterpret_cast<Function>(Find(name, caller));
   known->store(real, std::memory_order_release);
   return real;
 }
@@ -69,7 +75,7 @@ void* AttntraceSteps(void* result, uint8_t scope) {
   if (const AttntraceHooks* const hooks = ConnectedHooks(); hooks != nullptr && hooks->skip_event != nullptr) {
     if (hooks->skip_event(result, scope, __builtin_return_address(0), &t_agent_thread)) return result;
   }
-  return Real(&g_steps, ATTNTRACE_STEPS)(result, scope);
+  return Real(&g_steps, ATTNTRACE_STEPS, __builtin_return_address(0))(result, scope);
 }
 
 __attribute__((visibility("default"))) void AttntraceRecord(void* record, uint8_t scope) asm(ATTNTRACE_RECORD);
@@ -77,17 +83,18 @@ void AttntraceRecord(void* record, uint8_t scope) {
   if (const AttntraceHooks* const hooks = ConnectedHooks(); hooks != nullptr && hooks->skip_record != nullptr) {
     if (hooks->skip_record(record, scope, __builtin_return_address(0), &t_agent_thread)) return;
   }
-  Real(&g_record, ATTNTRACE_RECORD)(record, scope);
+  Real(&g_record, ATTNTRACE_RECORD, __builtin_return_address(0))(record, scope);
 }
 
 // Counted, and then left to the real one with registers and stack as they came: the callback is handed over by value.
-__attribute__((used)) void* AttntraceAdd() {
+__attribute__((used)) void* AttntraceAdd(const void* caller) {
   __atomic_add_fetch(&g_global_callbacks, 1, __ATOMIC_SEQ_CST);
-  return Real(&g_add, ATTNTRACE_ADD);
+  return Real(&g_add, ATTNTRACE_ADD, caller);
 }
 __attribute__((visibility("default"), naked)) void AttntraceAddGlobalCallback() asm(ATTNTRACE_ADD);
 void AttntraceAddGlobalCallback() {
   asm("push %rdi\n\t"
+      "mov 8(%rsp), %rdi\n\t"  // the return address
       "call AttntraceAdd\n\t"
       "pop %rdi\n\t"
       "jmp *%rax");
