@@ -13,6 +13,7 @@
 #include "collectors/cupti/past_dispatcher.h"
 #include "collectors/dispatch.h"
 #include "collectors/environment.h"
+#include "collectors/function_backward.h"
 #include "collectors/incidents.h"
 #include "collectors/spool_writer.h"
 #include "collectors/tensors.h"
@@ -106,9 +107,11 @@ void BeginNode(ThreadState* state, const at::RecordFunction& event) {
   if (node.sequence < 0 || IsAccumulation(name)) return;  // gradients land as soon as they are ready, between any two nodes
   ForwardTable* const table = ForwardsOf(node.forward_thread);
   ForwardCall forward;
-  const bool ours = table != nullptr && table->Find(node.sequence, &forward) && !forward.inside_compiled;
+  const bool known = table != nullptr && table->Find(node.sequence, &forward);
+  const bool ours = known && forward.around == NodeAround::kNone;
   if (!ours) {
     if (depth == 0 && state->backward.open) CloseBackward(state);
+    if (known && forward.around == NodeAround::kFunction) BeginFunctionNode(state, event, forward);
     if (strcmp(name, "CompiledFunctionBackward") == 0) {
       BeginCompiledNode(state, node);
       BeginCompiledDense(state, node);
@@ -137,6 +140,7 @@ void BeginNode(ThreadState* state, const at::RecordFunction& event) {
 void EndNode(ThreadState* state, const at::RecordFunction& event) {
   if (state->node_depth == 0) return;
   const int depth = --state->node_depth;
+  EndFunctionNode(state);
   EndCompiledDense(state);
   if (depth >= ThreadState::kMaxNodes) return;
   OpenBackward& backward = state->backward;

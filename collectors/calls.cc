@@ -15,6 +15,7 @@
 #include "collectors/environment.h"
 #include "collectors/event_filter.h"
 #include "collectors/fork.h"
+#include "collectors/function_backward.h"
 #include "collectors/gates.h"
 #include "collectors/incidents.h"
 #include "collectors/mask.h"
@@ -282,7 +283,8 @@ void Refine(ThreadState* state, const at::RecordFunction& event, const Operator&
 void ReadFlexMask(ThreadState* state, const at::RecordFunction& event) {
   OpenCall& call = state->call;
   const CallRecord& record = call.record;
-  if (record.backend != Backend::kFlexDense || record.mask_kind != MaskKind::kBlockMask || call.content_now != MaskContent::kUnread) {
+  if (record.backend != Backend::kFlexDense || record.mask_kind != MaskKind::kBlockMask ||
+      call.content_now != MaskContent::kUnread) {
     return;
   }
   const Inputs inputs = event.inputs();
@@ -316,9 +318,7 @@ void FinishCall(ThreadState* state) {
     record.score_bytes = call.meter.score_bytes;
     record.allocated_bytes = state->memory.Gross(call.meter);
     state->memory.Close(&call.meter);
-    if (state->backward.open && state->backward.meter.space == call.meter.space) {
-      state->backward.meter.nested_gross += record.allocated_bytes;  // counted once, as this call's
-    }
+    CountNested(state, call.meter.space, record.allocated_bytes);
   }
   // An operator that throws has refused or failed: no attention ran. But a checkpoint stops its recompute by throwing out of
   // the last operator that it needs, after its kernel.
@@ -360,12 +360,12 @@ uint32_t CommitForward(ThreadState* state, const CallRecord& record, int64_t fir
   ForwardCall forward;
   forward.first = first;
   forward.end = end;
-  if (end <=
-      first) {  // autograd recorded nothing, unless this runs inside a compiled autograd function, whose node then is its
-    if (state->compiled_function < 0) return slot;
-    forward.first = state->compiled_function;
+  if (end <= first) {  // autograd recorded nothing, unless this runs inside an autograd function, whose node then is its
+    const bool compiled = state->compiled_function >= 0;
+    forward.first = compiled ? state->compiled_function : state->function;
+    if (forward.first < 0) return slot;
     forward.end = forward.first + 1;
-    forward.inside_compiled = true;
+    forward.around = compiled ? NodeAround::kCompiled : NodeAround::kFunction;
   }
   forward.slot = slot;
   forward.space = record.space;

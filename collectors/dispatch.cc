@@ -15,6 +15,7 @@
 #include "collectors/event_filter.h"
 #include "collectors/fault.h"
 #include "collectors/fork.h"
+#include "collectors/function_backward.h"
 #include "collectors/inline_reference.h"
 #include "collectors/lowered.h"
 #include "collectors/requests.h"
@@ -26,7 +27,7 @@ std::atomic<bool> g_on{false};
 
 // What an event's end has to do. Blocks come from a list of the thread's own, so that no event allocates in the steady state.
 struct Context final : at::ObserverContext {
-  enum Kind : uint8_t { kCall, kNode, kRegion, kCompiledFunction, kStep, kBlockMask };
+  enum Kind : uint8_t { kCall, kNode, kRegion, kCompiledFunction, kFunction, kStep, kBlockMask };
   explicit Context(Kind k) noexcept : kind(k) {}
   static void* operator new(size_t bytes, const std::nothrow_t&) noexcept;
   static void operator delete(void* block) noexcept;
@@ -34,6 +35,7 @@ struct Context final : at::ObserverContext {
   Kind kind;
   StepEnd end;
   bool region_watched = false;
+  int64_t outer_function = -1;
 };
 
 struct FreeBlock {
@@ -117,6 +119,16 @@ Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operato
   }
 }
 
+// Beside what it is to an attention written by hand, whose steps may be functions.
+Owned OnFunctionApplied(ThreadState* state, const at::RecordFunction& event) {
+  auto* const context = new (std::nothrow) Context(Context::kFunction);
+  if (context == nullptr) return nullptr;
+  Owned owned(context);
+  if (state->lineage.active() && !state->call.open) context->end = BeginStep(state, event);
+  context->outer_function = std::exchange(state->function, event.seqNr());
+  return owned;
+}
+
 Owned OnFunction(ThreadState* state, const at::RecordFunction& event, EventSource source) {
   const char* const name = event.name();
   const Operator* const op = FindOperator(name);
@@ -127,6 +139,7 @@ Owned OnFunction(ThreadState* state, const at::RecordFunction& event, EventSourc
   if (state->backward.open && state->node_depth == 0 && !InsideEngine()) CloseBackward(state);
   if (g_inline_waiting.load(std::memory_order_relaxed) != 0 && !InsideEngine()) TendInlineReference(state);
   if (op != nullptr) return OnKnown(state, event, *op);
+  if (IsFunctionApplied(event)) return OnFunctionApplied(state, event);
   if (!state->lineage.active() || state->call.open) return nullptr;
   return ContextFor(BeginStep(state, event));
 }
@@ -178,6 +191,12 @@ void End(const at::RecordFunction& event, at::ObserverContext* observer) {
       case Context::kCompiledFunction:
         state->compiled_function = -1;
         break;
+      case Context::kFunction: {
+        const auto& context = *static_cast<Context*>(observer);
+        if (context.end.action != EndAction::kNothing) OnStepEnd(state, context.end);
+        state->function = context.outer_function;
+        break;
+      }
     }
     return true;
   });

@@ -8,6 +8,8 @@ namespace attntrace {
 
 void ForwardTable::Add(const ForwardCall& call) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
+  // A function's forward may record a graph of its own before a call that is the function's: that one comes too late.
+  if (!ring_.empty() && call.first < Place(ring_.size() - 1).first) return Spool().Add(Counter::kForwardForgotten);
   if (ring_.size() < kCalls) {
     ring_.push_back(call);
     return;
@@ -17,20 +19,23 @@ void ForwardTable::Add(const ForwardCall& call) noexcept {
   next_ = (next_ + 1) % kCalls;
 }
 
-// Binary search for the newest call with first <= sequence; the ring starts at next_.
-const ForwardCall* ForwardTable::At(int64_t sequence) const noexcept {
+// Binary search for how many calls have first <= sequence; the ring starts at next_.
+size_t ForwardTable::UpTo(int64_t sequence) const noexcept {
   size_t low = 0, high = ring_.size();
   while (low < high) {
     const size_t middle = (low + high) / 2;
-    if (ring_[(next_ + middle) % ring_.size()].first <= sequence) {
+    if (Place(middle).first <= sequence) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
-  if (low == 0) return nullptr;
-  const ForwardCall& call = ring_[(next_ + low - 1) % ring_.size()];
-  return sequence < call.end ? &call : nullptr;
+  return low;
+}
+
+const ForwardCall* ForwardTable::At(int64_t sequence) const noexcept {
+  const size_t count = UpTo(sequence);
+  return count > 0 && sequence < Place(count - 1).end ? &Place(count - 1) : nullptr;
 }
 
 bool ForwardTable::Find(int64_t sequence, ForwardCall* out) noexcept {
@@ -47,15 +52,11 @@ bool ForwardTable::Owns(int64_t sequence) noexcept {
 
 bool ForwardTable::FindInside(int64_t sequence, int n, ForwardCall* out) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (size_t i = ring_.size(); i > 0; --i) {
-    const ForwardCall& call = ring_[(next_ + i - 1) % ring_.size()];
-    if (call.first < sequence) return false;
-    if (call.first == sequence && n-- == 0) {
-      *out = call;
-      return true;
-    }
-  }
-  return false;
+  const size_t count = UpTo(sequence);
+  const auto wanted = static_cast<size_t>(n);
+  if (wanted >= count || Place(count - 1 - wanted).first != sequence) return false;
+  *out = Place(count - 1 - wanted);
+  return true;
 }
 
 ForwardTable* ForwardsOf(uint64_t torch_thread) noexcept {

@@ -12,6 +12,9 @@
 
 namespace attntrace {
 
+// A call that autograd does not record itself, because its node holds several and gradients are off in it.
+enum class NodeAround : uint8_t { kNone, kCompiled, kFunction };
+
 struct ForwardCall {
   int64_t first = 0;  // sequence numbers [first, end)
   int64_t end = 0;
@@ -23,7 +26,7 @@ struct ForwardCall {
   Backend backend = Backend::kUnknown;
   PathKind path_kind = PathKind::kUnknown;
   spool::TensorDef q{}, k{};
-  bool inside_compiled = false;  // one node (a compiled function) holds several calls
+  NodeAround around = NodeAround::kNone;
 };
 
 class ForwardTable {
@@ -34,13 +37,16 @@ class ForwardTable {
   // The call that owns `sequence`. False: none.
   bool Find(int64_t sequence, ForwardCall* out) noexcept;
   bool Owns(int64_t sequence) noexcept;  // whether Find would find one
-  // Calls inside one compiled function's node, newest first: the n-th.
+  // Calls inside one function's node, newest first: the n-th.
   bool FindInside(int64_t sequence, int n, ForwardCall* out) noexcept;
   void Lock() noexcept { mutex_.lock(); }
   void Unlock() noexcept { mutex_.unlock(); }
 
  private:
-  const ForwardCall* At(int64_t sequence) const noexcept;  // under the lock
+  // Under the lock.
+  const ForwardCall& Place(size_t i) const noexcept { return ring_[(next_ + i) % ring_.size()]; }  // oldest first
+  size_t UpTo(int64_t sequence) const noexcept;
+  const ForwardCall* At(int64_t sequence) const noexcept;
   std::mutex mutex_;
   std::vector<ForwardCall> ring_;  // ascending in `first` from oldest to newest
   size_t next_ = 0;                // place of the next one; total count modulo the capacity

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "collectors/calls.h"
 #include "collectors/cupti/launches.h"
 #include "collectors/cupti/window.h"
 #include "collectors/event_filter.h"
 #include "collectors/fork.h"
+#include "collectors/function_backward.h"
 #include "collectors/spool_writer.h"
 #include "collectors/tensors.h"
 
@@ -98,7 +100,7 @@ StepEnd BeginProduct(ThreadState* state, const at::RecordFunction& event, const 
     end.former = lineage.Descend(-1, Stage::kNone);
     return end;
   }
-  if (!MayBelongToAttention(*state)) return end;
+  if (OwnBackward(state) == nullptr && !MayBelongToAttention(*state)) return end;
   const int space = MemorySpace(a->is_cuda() ? DeviceKind::kCuda : DeviceKind::kCpu, a->is_cuda() ? a->device().index() : 0);
   if (!(a->is_cuda() || a->is_cpu()) || a->numel() == 0 || b->numel() == 0) return end;
   const int fresh = lineage.Begin(&state->memory);
@@ -145,7 +147,12 @@ StepEnd BeginSoftmax(ThreadState* state, const at::RecordFunction& event, const 
     }
     const Inside ours(state);
     from.site = Where(&state->Caches().paths, state->compiled_depth);
-    WantKernels(state, &from.kernels, from.space, Mix(Mix(Mix(from.site.path, 0x5d), from.rows), from.columns));
+    KernelSet* kernels = &from.kernels;
+    if (FunctionBackward* const own = OwnBackward(state); own != nullptr && own->alone) {
+      if (!std::exchange(own->collects, true)) own->kernels = from.kernels;
+      kernels = &own->kernels;
+    }
+    WantKernels(state, kernels, from.space, Mix(Mix(Mix(from.site.path, 0x5d), from.rows), from.columns));
     if (from.site.flex) ReadFlexFacts(state, from.site);
   }
   const char* const name = op.name;
@@ -157,6 +164,7 @@ StepEnd BeginSoftmax(ThreadState* state, const at::RecordFunction& event, const 
 
 StepEnd BeginStep(ThreadState* state, const at::RecordFunction& event) {
   StepEnd end;
+  if (state->finishing >= 0) return end;  // parts of PV itself: over a gradient that is one number expanded, one a matrix
   const Inputs inputs = event.inputs();
   Lineage& lineage = state->lineage;
   for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
@@ -180,6 +188,7 @@ void FinishCandidate(ThreadState* state, int index) {
   Candidate& from = lineage.candidate(index);
   state->finishing = -1;
   if (!from.live || !from.softmax_seen) return;
+  if (FunctionBackward* const own = OwnBackward(state); own != nullptr) return FinishInFunction(state, own, index);
   CallRecord record;
   record.site = from.site;
   record.phase = ForwardPhase(*state);
@@ -213,9 +222,7 @@ void FinishCandidate(ThreadState* state, int index) {
     record.kept_bytes = state->memory.net[from.space] - from.meter.start_net;
     record.score_bytes = from.meter.score_bytes;
     record.allocated_bytes = state->memory.Gross(from.meter);
-    if (state->backward.open && state->backward.meter.space == from.space) {
-      state->backward.meter.nested_gross += record.allocated_bytes;
-    }
+    CountNested(state, from.space, record.allocated_bytes);
   }
   const int64_t first = from.first_sequence;
   const int64_t elements = from.score_elements;

@@ -55,6 +55,24 @@ struct BackwardNode {  // open BACKWARD scopes of this thread
   bool refuses = false;  // throws in place of a derivative
 };
 
+// The backward node of an autograd function whose forward called attention, see function_backward.h.
+struct FunctionBackward {
+  int depth = 0;  // node_depth in it
+  int64_t sequence = -1;
+  uint64_t forward_thread = 0;
+  ForwardCall forward;     // the newest inside
+  bool alone = false;      // the only one
+  bool gradients = false;  // as the engine left them
+  bool ran = false;        // attention was written out in it
+  bool dense = false;      // with scores of whole heads
+  int inside = 0;          // attentions written out in it so far, where it is not the only one
+  Meter meter;             // alone
+  KernelSet kernels;       // alone: what its thread launches from the first softmax on, and what led there
+  bool collects = false;
+  uint64_t start_ns = 0;
+  char node[64] = "";
+};
+
 // The backward node of a compiled function that holds dense attention, see compiled_backward.h.
 struct CompiledDense {
   static constexpr int kSizes = 4;  // distinct score matrices told apart
@@ -101,6 +119,7 @@ struct CallCaches {  // only for threads that call attention
 
 struct ThreadState {
   static constexpr int kMaxNodes = 16;
+  static constexpr int kMaxFunctions = 4;
 
   uint32_t id = 0;  // kThread record
   uint64_t torch_thread = 0;
@@ -112,7 +131,9 @@ struct ThreadState {
   BackwardNode nodes[kMaxNodes];  // those whose event was made
   int node_depth = 0;
   EventSource source;
-  void** slot = nullptr;  // where the preload keeps this state's address
+  void** slot = nullptr;                      // where the preload keeps this state's address
+  FunctionBackward functions[kMaxFunctions];  // a checkpoint's, and those in its recompute
+  int function_depth = 0;
   CompiledDense compiled_dense;
   LoweredRegion lowered;
   BlockMask block_mask;
@@ -120,10 +141,11 @@ struct ThreadState {
   MaskKind flex_mask = MaskKind::kUnknown;
   int compiled_depth = 0;          // open compiled regions
   int64_t compiled_function = -1;  // sequence number of the compiled autograd function that runs now
+  int64_t function = -1;           // that of the autograd function whose forward runs now, with gradients off
   std::unique_ptr<CallCaches> caches;
   InlineMeter* inline_meter = nullptr;  // while a reference run goes on here: its allocations are not the program's
-  int finishing = -1;        // candidate whose PV product runs now
-  bool loose_calls = false;  // see collectors/cupti/past_dispatcher.h
+  int finishing = -1;                   // candidate whose PV product runs now
+  bool loose_calls = false;             // see collectors/cupti/past_dispatcher.h
   std::shared_ptr<struct PastDispatcher> past;
 
   CallCaches& Caches() {

@@ -41,6 +41,10 @@ bool InOwnNode(const ThreadState& state) noexcept {
 
 KernelSet* OwnerOf(ThreadState* state) noexcept {
   if (state->call.open) return &state->call.kernels;
+  if (state->function_depth > 0) {  // a backward written by hand
+    FunctionBackward& own = state->functions[state->function_depth - 1];
+    if (own.collects && own.depth == state->node_depth) return &own.kernels;
+  }
   if (state->lineage.watched() >= 0) return &state->lineage.candidate(state->lineage.watched()).kernels;
   if (state->finishing >= 0) return &state->lineage.candidate(state->finishing).kernels;
   return state->backward.open && InOwnNode(*state) ? &state->backward.kernels : nullptr;

@@ -11,7 +11,9 @@ namespace {
 
 using namespace rules;
 
-bool RanUnset(const Variant& variant) { return variant.backend() == "eager" && IsUnset(variant.module()); }
+bool RanUnset(const Variant& variant) {
+  return variant.backend() == "eager" && !HasForward(variant) && IsUnset(variant.module());
+}
 
 void Judge(const Report& report, const Variant& variant, Finding* finding) {
   const Module& module = variant.module();

@@ -15,7 +15,7 @@ enum class Author { kNeedWeights, kFastPath, kMapsWanted, kSelectedEager, kSelec
 bool IsStored(const Variant& variant) {
   const bool by_hand = variant.backend() == "eager" || (variant.backend() == "native-mha" && variant.path() == "dense");
   // backend-unset names the cause of these, and carries their bytes.
-  if (!by_hand || IsUnset(variant.module())) return false;
+  if (!by_hand || HasForward(variant) || IsUnset(variant.module())) return false;
   // backend-not-as-asked likewise, where another implementation is selected, the layer asks for it, and nothing explains the
   // rest.
   const Module& module = variant.module();

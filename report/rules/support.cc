@@ -73,6 +73,8 @@ std::string DescribeScores(const Variant& variant) {
   return absl::StrCat("scores ", FormatShape(sizes), ", ", FormatBytes(variant.score_bytes()));
 }
 
+bool HasForward(const Variant& variant) { return variant.phase() == "backward" && variant.forward() != 0; }
+
 bool IsSdpa(const Variant& variant) { return absl::StrContains(variant.operator_(), "scaled_dot_product"); }
 
 const CallPath* FindPath(const Report& report, const Variant& variant) {

@@ -33,6 +33,9 @@ std::string DescribeTensors(const google::protobuf::RepeatedPtrField<Tensor>& te
 // call may allocate one by chance, an output for one.)
 std::string DescribeScores(const Variant& variant);
 
+// The backward of a forward that is known: what stored its scores is told with that forward, or by backward-dense.
+bool HasForward(const Variant& variant);
+
 // SDPA by any of its operators.
 bool IsSdpa(const Variant& variant);
 

@@ -93,6 +93,24 @@ TEST_CASE("a fused forward with a dense backward", "[backward-dense][fires]") {
   CHECK(findings[0].backward_peak_bytes() == 5000);
 }
 
+TEST_CASE("a fused forward in a function whose backward is written by hand", "[backward-dense][fires]") {
+  Program program;
+  const std::string selected = GENERATE(std::string("sdpa"), std::string());  // backend-unset and eager-attention are silent
+  const Variant forward = program.Add(
+      "operator: 'aten::scaled_dot_product_attention' backend: 'flash' path: 'fused' count: 3 "
+      "causal: true call_path: 2 " +
+      LlamaModule(selected, "None"));
+  Variant& backward = program.AddBackward(forward, 3, 5000);
+  backward.set_backend("eager");
+  backward.set_path("dense");
+  backward.set_kernel_operator("ByHandBackward");
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "backward-dense");
+  CHECK(findings[0].phase() == "backward");
+  CHECK_THAT(findings[0].why(), Contains("The forward ran flash and stored no scores; its backward, ByHandBackward,"));
+}
+
 TEST_CASE("both fused, or both dense", "[backward-dense][silent]") {
   Program program;
   program.AddBackward(
