@@ -82,7 +82,7 @@ ThreadState* Quiet(void** thread) noexcept {
 
 // A node of a class that was seen to be of no interest by itself, and of no forward call that is known.
 bool IsIdleNode() noexcept {
-  const std::shared_ptr<torch::autograd::Node> node = torch::autograd::get_current_node();
+  const auto node = torch::autograd::get_current_node();  // shared_ptr, or intrusive_ptr from 2.15 on
   if (node == nullptr) return false;
   const void* const vtable = *reinterpret_cast<const void* const*>(node.get());
   if (g_classes.Of(vtable) != Verdict::kSkip) return false;
@@ -131,7 +131,7 @@ void LearnFunction(EventSource source, const char* name, bool wanted) {
 
 void LearnNode(EventSource source, const at::RecordFunction& event) {
   if (source.caller == nullptr || source.kind != EventSource::kStep) return;
-  const std::shared_ptr<torch::autograd::Node> node = torch::autograd::get_current_node();
+  const auto node = torch::autograd::get_current_node();  // shared_ptr, or intrusive_ptr from 2.15 on
   if (node == nullptr) return;
   const auto number = static_cast<int64_t>(node->sequence_nr());
   const bool same = number == event.seqNr() && node->thread_id() == event.forwardThreadId();
