@@ -47,7 +47,8 @@ at::Tensor Dropped(const TensorCall& call, const at::Tensor& q, at::Tensor k, at
     scores = scores.masked_fill(visible.logical_not(), -INFINITY);
   }
   if (mask) scores = scores + *mask;
-  return at::matmul(at::softmax(scores, -1) * Kept(call, scores), v);
+  return at::matmul(at::_safe_softmax(scores, -1) * Kept(call, scores),
+                    v);  // zeros where a whole row is masked, as SDPA has it
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
+#include <dlfcn.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -152,7 +153,16 @@ void CheckDevice(at::Device device) {
   if (device.is_cpu()) return;
   TORCH_CHECK(at::globalContext().hasCUDA(), "this machine has no CUDA device that PyTorch can use");
   const c10::DeviceIndex devices = c10::impl::VirtualGuardImpl(device.type()).deviceCount();
-  TORCH_CHECK(device.index() < devices, "this machine has no ", device, ": it has ", static_cast<int>(devices), " CUDA devices");
+  TORCH_CHECK(device.index() < devices, "this machine has no ", device, ": it has ", static_cast<int>(devices),
+              " CUDA devices");
+}
+
+// By name, since neither process links libtorch_cuda; PyTorch 2.6 does not have it.
+int64_t WorkspaceBytes(at::Device device) {
+  void* const cuda = device.is_cpu() ? nullptr : dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (cuda == nullptr) return 0;
+  const auto size = reinterpret_cast<size_t (*)()>(dlsym(cuda, "_ZN2at4cuda22getChosenWorkspaceSizeEv"));
+  return size == nullptr ? 0 : static_cast<int64_t>(size());
 }
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -176,6 +186,7 @@ Response Measure(const Request& request) noexcept {
       response.backend = observed.backend().empty() ? request.path : observed.backend();
     }
     if (request.device != "cpu") run.Once(&response);
+    response.workspace_bytes = WorkspaceBytes(DeviceOf(request));
     run.Repeat(&response);
     if (request.check) run.Check(&response);
     response.status = "ok";

@@ -187,13 +187,13 @@ bool Decode(const std::string& line, Request* request, std::string* why) {
 }
 
 std::string Encode(const Response& response) {
-  std::string line = "id=" + std::to_string(response.id) + " status=" + Escape(response.status) +
-                     " words=" + Escape(response.words) + " backend=" + Escape(response.backend) +
-                     " forward_peak=" + std::to_string(response.forward_peak_bytes) +
-                     " backward_peak=" + std::to_string(response.backward_peak_bytes) +
-                     " total_peak=" + std::to_string(response.total_peak_bytes) +
-                     " kept=" + std::to_string(response.kept_bytes) + " forward_ns=" + std::to_string(response.forward_ns) +
-                     " backward_ns=" + std::to_string(response.backward_ns) + " repeats=" + std::to_string(response.repeats);
+  std::string line =
+      "id=" + std::to_string(response.id) + " status=" + Escape(response.status) + " words=" + Escape(response.words) +
+      " backend=" + Escape(response.backend) + " forward_peak=" + std::to_string(response.forward_peak_bytes) +
+      " backward_peak=" + std::to_string(response.backward_peak_bytes) +
+      " total_peak=" + std::to_string(response.total_peak_bytes) + " kept=" + std::to_string(response.kept_bytes) +
+      " workspace=" + std::to_string(response.workspace_bytes) + " forward_ns=" + std::to_string(response.forward_ns) +
+      " backward_ns=" + std::to_string(response.backward_ns) + " repeats=" + std::to_string(response.repeats);
   if (response.max_difference) line += " difference=" + Number(*response.max_difference);
   return line;
 }
@@ -208,6 +208,7 @@ bool Decode(const std::string& line, Response* response, std::string* why) {
   fields.Read("backward_peak") = Whole(&response->backward_peak_bytes);
   fields.Read("total_peak") = Whole(&response->total_peak_bytes);
   fields.Read("kept") = Whole(&response->kept_bytes);
+  fields.Read("workspace") = Whole(&response->workspace_bytes);
   fields.Read("forward_ns") = Whole(&response->forward_ns);
   fields.Read("backward_ns") = Whole(&response->backward_ns);
   fields.Read("repeats") = Whole(&response->repeats);

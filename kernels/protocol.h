@@ -91,6 +91,8 @@ struct Response {
   int64_t backward_peak_bytes = 0;
   int64_t total_peak_bytes = 0;  // of forward and backward, over what was live before both
   int64_t kept_bytes = 0;        // live between them
+  // cuBLAS's on the device: made by a thread's first product, kept by PyTorch, and in none of the figures above. 0 unknown.
+  int64_t workspace_bytes = 0;
   uint64_t forward_ns = 0;
   uint64_t backward_ns = 0;
   uint32_t repeats = 0;

@@ -116,10 +116,16 @@ void AddNotes(const Report& report, const Runs& runs, Finding* finding) {
         // In the program a backward by hand frees what came in on its way (the gradient, copies of q, k, v); here they are
         // held.
         const int64_t held = backward && run->path() == "eager" ? BytesOfInputs(variant) : 0;
-        if (variant.peak_bytes() == 0 || difference * 10 <= variant.peak_bytes() || difference <= held + (64 << 10)) continue;
+        const auto agrees = [&](int64_t apart) { return apart * 10 <= variant.peak_bytes() || apart <= held + (64 << 10); };
+        if (variant.peak_bytes() == 0 || agrees(difference)) continue;
         absl::StrAppend(&note, note.empty() ? "" : "; ", backward ? "backward" : "forward", " took ",
-                        FormatBytes(variant.peak_bytes()), " in the program and ", FormatBytes(here), " as ", run->path(),
-                        " in the reference");
+                        FormatBytes(variant.peak_bytes()), " in the program");
+        if (run->workspace_bytes() > 0 && agrees(std::abs(here + run->workspace_bytes() - variant.peak_bytes()))) {
+          absl::StrAppend(&note, ", ", FormatBytes(run->workspace_bytes()),
+                          " of it cuBLAS's workspace, which a thread's first product makes and keeps");
+        } else {
+          absl::StrAppend(&note, " and ", FormatBytes(here), " as ", run->path(), " in the reference");
+        }
       }
     }
     if (!note.empty() && std::find(finding->reference_notes().begin(), finding->reference_notes().end(), note) ==

@@ -113,6 +113,7 @@ ReferenceRun MakeRun(const std::vector<uint32_t>& variants, const reference::Don
   run.set_backward_peak_bytes(response.backward_peak_bytes);
   run.set_total_peak_bytes(response.total_peak_bytes);
   run.set_kept_bytes(response.kept_bytes);
+  run.set_workspace_bytes(response.workspace_bytes);
   run.set_forward_ns(response.forward_ns);
   run.set_backward_ns(response.backward_ns);
   run.set_repeats(response.repeats);

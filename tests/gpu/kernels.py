@@ -24,8 +24,9 @@ from reference_client import Reference, tensor  # noqa: E402
 
 MIB = 2.0 ** 20
 LIBRARY = pathlib.Path(torch.__file__).parent / "lib"
-# Of max |difference| to float64 math, with inputs drawn from a normal distribution.
-BOUNDS = {"float32": 1e-4, "float64": 1e-12, "float16": 3e-2, "bfloat16": 2.5e-1}
+# Of max |difference| to float64 math, with inputs drawn from a normal distribution: gradients that sum over rows and grouped heads
+# reach 64, where half a unit in the last place is 0.016 of float16 and 0.125 of bfloat16, and the output they are made from is rounded too.
+BOUNDS = {"float32": 1e-4, "float64": 1e-12, "float16": 5e-2, "bfloat16": 4e-1}
 failures = 0
 
 

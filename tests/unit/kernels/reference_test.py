@@ -50,6 +50,8 @@ class ReferenceTest(unittest.TestCase):
             "dropout, causal, grouped, a bias with a gradient": {**call([1, 2, 48, 16], dropout=0.2, causal=1, gqa=1),
                                                                   "q": tensor([1, 4, 40, 16]), "mask": tensor([1, 4, 40, 48]),
                                                                   "content": "other"},
+            "dropout, rows that see nothing": {"q": tensor([1, 2, 48, 16]), "k": tensor([1, 2, 1, 16]), "v": tensor([1, 2, 1, 16]),
+                                               "mask": tensor([1, 2, 48, 1], "bool", False), "content": "other", "dropout": 0.2},
             "no key": {"q": tensor([1, 2, 48, 16]), "k": tensor([1, 2, 0, 16]), "v": tensor([1, 2, 0, 16])},
             "an expanded mask": call([2, 2, 48, 16], mask=tensor([2, 2, 48, 48], "bool", False, [0, 0, 48, 1]), content="padding"),
         }

@@ -246,6 +246,23 @@ TEST_CASE("what failed and what does not agree is a note") {
   CHECK(finding.advice().empty());
 }
 
+TEST_CASE("a first call that made cuBLAS's workspace agrees, and is explained") {
+  Report report;
+  Add(&report, R"(backend: "math" path: "dense" peak_bytes: 34600000)", kSmall);
+  Name(&report, {1});
+  const int64_t workspace = GENERATE(int64_t{32} << 20, int64_t{8} << 20);  // the second is not what it took more
+  const auto runs = Play(PlanReference(report)[0], [](const reference::Request&) { return Ok(1000000, 100, "math"); });
+  for (const ReferenceRun& run : runs) {
+    *report.add_reference_runs() = run;
+    report.mutable_reference_runs(report.reference_runs_size() - 1)->set_workspace_bytes(workspace);
+  }
+  ApplyReference(&report);
+  REQUIRE(report.findings(0).reference_notes_size() == 1);
+  const std::string& note = report.findings(0).reference_notes(0);
+  CHECK((note.find("32 MiB of it cuBLAS's workspace") != std::string::npos) == (workspace == int64_t{32} << 20));
+  CHECK((note.find("in the reference") != std::string::npos) == (workspace == int64_t{8} << 20));
+}
+
 TEST_CASE("a line of the protocol comes back as it went") {
   reference::Request request;
   request.id = 7, request.path = "fused", request.changes = {"pad-head", "sdpa"}, request.device = "cuda:1";
