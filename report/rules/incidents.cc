@@ -66,6 +66,15 @@ bool LooksUpSelection(const Report& report, const Incident& incident) {
   return AnyFrame(report, incident, [](const Frame& frame) { return absl::StartsWith(frame.module(), "transformers."); });
 }
 
+// A BlockMask was sliced like a tensor: PyTorch's own IndexError says neither what was sliced nor by whom.
+bool UsedAsTensor(const Report& report, const Incident& incident) {
+  const CallPath* path = PathOf(report, incident.call_path());
+  if (path == nullptr || path->frames().empty() || incident.module().attention_mask() != "BlockMask") return false;
+  const uint32_t deepest = path->frames(0);
+  return deepest < static_cast<uint32_t>(report.frames_size()) &&
+         absl::StartsWith(report.frames(static_cast<int>(deepest)).function(), "BlockMask.");
+}
+
 // The same place by what a rule would call it: an operator that threw and the exception that came of it.
 bool SamePlace(const Report& report, const Incident& a, const Incident& b) {
   const Frame *left = CallSite(report, a), *right = CallSite(report, b);
@@ -127,6 +136,7 @@ Fault FaultOf(const Report& report, const Incident& incident) {
     if (!message.empty() && message == incident.module().selection()) return Fault::kUnknownName;
   }
   if (Is(incident, "TypeError") && absl::StrContains(message, "BlockMask")) return Fault::kMask;
+  if (UsedAsTensor(report, incident)) return Fault::kMask;
   if (absl::StrContains(message, "No available kernel")) return Fault::kRefused;
   if (absl::StrContains(message, "derivative for") && absl::StrContains(message, "attention") &&
       absl::StrContains(message, "not implemented")) {
@@ -139,9 +149,11 @@ Fault FaultOf(const Report& report, const Incident& incident) {
                       (recompiled != incident.facts().end() && absl::StrContains(recompiled->second, "attention"));
     return ours ? Fault::kRecompileLimit : Fault::kNone;
   }
-  if (IsRaised(incident) && (absl::StrContains(message, "CUDA error: invalid configuration argument") ||
+  const bool cudnn =
+      absl::StrContains(message, "mha_graph");  // PyTorch's name for cuDNN's attention: nothing else is called so
+  if (IsRaised(incident) && (cudnn || absl::StrContains(message, "CUDA error: invalid configuration argument") ||
                              absl::StrContains(message, "CUDA error: invalid argument"))) {
-    return BeyondGrid(report).batch > 0 ? Fault::kLaunch : Fault::kNone;
+    return BeyondGrid(report).batch > 0 ? Fault::kLaunch : cudnn ? Fault::kOther : Fault::kNone;
   }
   const bool unsupported = Is(incident, "NotImplementedError") || absl::StrContains(message, "NotImplementedError");
   if (unsupported && (InFlex(report, incident) || absl::StrContains(absl::AsciiStrToLower(message), "flex")))

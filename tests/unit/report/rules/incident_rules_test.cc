@@ -199,6 +199,30 @@ TEST_CASE("a BlockMask that raised where nothing was selected has one cause", "[
   CHECK(Codes(findings[0]) == "config._attn_implementation = \"flex_attention\"\n");
 }
 
+TEST_CASE("a BlockMask that was sliced like a tensor, which raises no word of it", "[backend-unset][fires]") {
+  Program program;
+  program.Merge(
+      "frames { file: '/v/torch/nn/attention/flex_attention.py' line: 462 function: 'BlockMask.__getitem__' module: "
+      "'torch.nn.attention.flex_attention' owner: 'torch' }");
+  const int frame = program.report.frames_size() - 1;
+  program.Merge("call_paths { frames: [" + std::to_string(frame) + ", 3, 1, 0] call_site: 1 user: 3 }");
+  const std::string path = "call_path: " + std::to_string(program.report.call_paths_size());
+  program.Merge(kRegistered + Raised("builtins.IndexError", "too many indices for tensor of dimension 3",
+                                     path + " layers: 0 " + kLlama + "selection_state: 'unset' attention_mask: 'BlockMask' }"));
+  const std::vector<Finding> findings = program.Findings();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].rule() == "backend-unset");
+  CHECK(Codes(findings[0]) == "config._attn_implementation = \"flex_attention\"\n");
+}
+
+TEST_CASE("an IndexError of a layer that was given a BlockMask, raised elsewhere", "[backend-unset][silent]") {
+  Program program;
+  program.Merge(kRegistered + Raised("builtins.IndexError", "list index out of range",
+                                     std::string("call_path: 1 layers: 0 ") + kLlama +
+                                         "selection_state: 'unset' attention_mask: 'BlockMask' }"));
+  CHECK(program.Findings().empty());
+}
+
 TEST_CASE("a bool mask that was added, and a mask that flex_attention never got", "[mask-backend-mismatch][fires]") {
   Program program;
   SECTION("added") {
@@ -242,6 +266,22 @@ TEST_CASE("a grid that CUDA does not take, of an operator that threw", "[backend
   const std::vector<Finding> findings = program.Findings("backend-error");
   REQUIRE(findings.size() == 1);
   CHECK_THAT(findings[0].why(), Contains("16384, 65536 with its heads"));
+}
+
+constexpr char kCudnnError[] =
+    "Expected mha_graph.execute(handle, variant_pack, workspace_ptr.get()).is_good() to be true, but got false.";
+
+TEST_CASE("cuDNN's attention that failed is attention's, with the large batch or without", "[backend-error][fires]") {
+  Program program;
+  const bool large = GENERATE(true, false);
+  Variant& variant =
+      program.Add("phase: 'forward' backend: 'cudnn' path: 'fused' count: 1 call_path: 2", {large ? 65536 : 8, 8, 4, 64});
+  for (Tensor& tensor : *variant.mutable_tensors()) tensor.set_device("cuda:0");
+  program.Merge(Raised("builtins.RuntimeError", kCudnnError, "call_path: 1"));
+  const std::vector<Finding> findings = program.Findings("backend-error");
+  REQUIRE(findings.size() == 1);
+  CHECK_THAT(findings[0].why(), Contains("mha_graph.execute"));
+  CHECK(EvidenceOf(findings[0], "batch") == (large ? 65536 : -1));
 }
 
 TEST_CASE("a grid that CUDA does not take, and no attention that asks for one", "[backend-error][silent]") {
