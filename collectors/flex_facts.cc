@@ -138,6 +138,7 @@ void ReadSwitches(VariantFacts* facts) {
   if (flex != nullptr && IsTrue(OwnAttribute(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG")))
     facts->emplace_back("flex.debug", "on");
   if (IsTrue(Configured("disable"))) facts->emplace_back("dynamo.disable", "config");
+  if (IsTrue(Configured("suppress_errors"))) facts->emplace_back("dynamo.suppress_errors", "config");
   Object* const frames = python::LoadedModule("torch._dynamo.eval_frame");
   Object* const stance = frames != nullptr ? OwnAttribute(frames, "_stance") : nullptr;
   if (stance == nullptr) return;

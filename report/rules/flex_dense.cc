@@ -73,12 +73,17 @@ void Judge(const Report& report, const Variant& variant, FlexReason reason, Find
       AddAdvice(finding, "pad the heads to 16, and keep the scale",
                 "flex_attention(*(F.pad(x, (0, 16 - D)) for x in (q, k, v)), scale=D**-0.5)[..., :D]");
       break;
+    case FlexReason::kSuppressed:
+      absl::StrAppend(&why,
+                      "a torch.compile is around flex_attention, compiling it failed, and Dynamo ran it as it is: "
+                      "torch._dynamo.config.suppress_errors is set, which turns the error into a warning.");
+      AddAdvice(finding, "let the error through, and change what it names", "torch._dynamo.config.suppress_errors = False");
+      break;
     case FlexReason::kRecompileLimit:  // flex-fell-back tells of these
     case FlexReason::kGaveUp:
       absl::StrAppend(&why,
                       "a torch.compile is around flex_attention, and Dynamo ran it as it is all the same: it gave up on it, "
-                      "most often because the recompile limit was reached, or because compiling it failed and "
-                      "torch._dynamo.config.suppress_errors is set.");
+                      "most often because the recompile limit was reached.");
       AddAdvice(
           finding,
           "keep what it is guarded on the same from call to call: lengths, mask_mod and score_mod objects, requires_grad; "

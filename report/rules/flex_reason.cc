@@ -64,7 +64,8 @@ FlexReason FlexReasonOf(const Report& report, const Variant& variant) {
   if (dynamo == frames.begin() + static_cast<std::ptrdiff_t>(outside)) {
     if (recompiles > 0) return FlexReason::kRecompileLimit;
     if (stance == "eager_on_recompile") return FlexReason::kStance;
-    return SmallHeads(variant) ? FlexReason::kHeadSize : FlexReason::kGaveUp;
+    if (SmallHeads(variant)) return FlexReason::kHeadSize;
+    return Fact(variant, "dynamo.suppress_errors").empty() ? FlexReason::kGaveUp : FlexReason::kSuppressed;
   }
   // A function further out that was compiled until its limit, and then not at all.
   return recompiles >= kUsualLimit && Fact(variant, "dynamo.break").empty() ? FlexReason::kRecompileLimit

@@ -15,6 +15,7 @@ enum class FlexReason {
   kDebug,            // _FLEX_ATTENTION_DISABLE_COMPILE_DEBUG
   kRecompileLimit,   // fused before, where its calls could be seen
   kHeadSize,         // heads below the template's smallest, and Dynamo gave up on it
+  kSuppressed,       // compiling it failed, and Dynamo was told to go on
   kGaveUp,           // Dynamo ran the function as it is, and its books do not say why
   kGraphBreak,
   kOtherBackend,

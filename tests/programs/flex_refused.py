@@ -6,10 +6,10 @@
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
-q = torch.randn(1, 2, 128, 16)
+q, k, v = (torch.randn(1, 2, 128, 16, dtype=torch.float64) for _ in range(3))
 with torch.no_grad():
     torch._dynamo.config.suppress_errors = True
-    torch.compile(flex_attention)(q, q, q)
+    torch.compile(flex_attention)(q, k, v)
     torch._dynamo.config.suppress_errors = False
     torch._dynamo.reset()
-    torch.compile(flex_attention)(q, q, q)
+    torch.compile(flex_attention)(q, k, v)

@@ -77,6 +77,12 @@ TEST_CASE("a compile that gave up, one that does not reach the call, and one tha
     CHECK_THAT(Single(&program).why(),
                Contains("set_stance(\"eager_on_recompile\") is in force: what would have to be compiled anew"));
   }
+  SECTION("errors of compilation are suppressed") {
+    AddFlex(&program, kFlexGivenUp, "facts { key: 'dynamo.suppress_errors' value: 'config' }");
+    const Finding finding = Single(&program);
+    CHECK_THAT(finding.why(), Contains("compiling it failed"));
+    CHECK(Codes(finding) == "torch._dynamo.config.suppress_errors = False\n");
+  }
   SECTION("heads that the template for a GPU does not take") {
     Variant& variant = program.Add("operator: 'flex_attention' backend: 'flex-dense' path: 'dense' count: 1 call_path: 7",
                                    {1, 2, 128, 8}, {1, 2, 128, 8}, {1, 2, 128, 8});
