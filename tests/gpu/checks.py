@@ -3,6 +3,7 @@
 import json
 import statistics
 
+import costs
 import reference
 from harness import equal, expect, kinds, libraries, number
 
@@ -297,31 +298,14 @@ def oom(job):
     return f"exit {code} both ways"
 
 
-def step_time(job):
-    """Pairs of runs, untraced and traced, one after the other; the median of their ratios."""
-    plain = lambda: json.loads(job.untraced("llama.py", STEPS=40).stdout.splitlines()[-1])["median_ms"]
-    traced = lambda name, *options: _traced_llama(job, name, options, STEPS=40)[0]["median_ms"]
-    rows = []
-    for i in range(5):
-        order = (plain, lambda: traced("step")) if i % 2 == 0 else (lambda: traced("step"), plain)
-        first, second = order[0](), order[1]()
-        rows.append((first, second) if i % 2 == 0 else (second, first))
-    ratio = statistics.median(t / u for u, t in rows)
-    extra = {option: traced("step-option", option) for option in ("--kernel-calls=0", "--watch-launches", "--gpu-time")}
-    untraced = statistics.median(u for u, _ in rows)
-    text = (f"untraced {untraced:.2f} ms, traced {statistics.median(t for _, t in rows):.2f} ms, median of 5 pairs {ratio:.3f}x; "
-            + ", ".join(f"{option} {ms / untraced:.3f}x" for option, ms in extra.items()))
-    return text + ("" if ratio <= 1.02 else "; the 1.02x of a step is NOT HELD")  # a benchmark, not a test
-
-
 def llama(job):
     plain = lambda **v: json.loads(job.untraced("llama.py", **v).stdout.splitlines()[-1])
-    timed = [(plain(), *_traced_llama(job, f"llama-{i}")) for i in range(2)]
+    timed = [(plain(), *costs.traced_llama(job, f"llama-{i}")) for i in range(2)]
     untraced_ms = [u["median_ms"] for u, _, _ in timed]
     traced_ms = [t["median_ms"] for _, t, _ in timed]
     # Bits can only be compared where the program itself repeats: with PyTorch's deterministic algorithms.
     exact = dict(STEPS=3, DETERMINISTIC=1, CUBLAS_WORKSPACE_CONFIG=":4096:8")
-    equal("losses", _traced_llama(job, "llama-exact", **exact)[0]["losses"], plain(**exact)["losses"])
+    equal("losses", costs.traced_llama(job, "llama-exact", **exact)[0]["losses"], plain(**exact)["losses"])
     for _, own, report in timed:
         report.check_laws()
         equal("process peak", number(report.device("cuda:0"), "peak_bytes"), own["peak"])
@@ -333,17 +317,12 @@ def llama(job):
     own = timed[0][1]
     overhead = statistics.mean(traced_ms) / statistics.mean(untraced_ms)
     # Launches: two steps more, watched from end to end, against what the profiler of an untraced run counts in two steps.
-    seen = [_traced_llama(job, f"llama-watch{n}", ("--watch-launches",), STEPS=n)[1].counter("kernel_launches_seen") for n in (4, 6)]
+    seen = [costs.traced_llama(job, f"llama-watch{n}", ("--watch-launches",), STEPS=n)[1].counter("kernel_launches_seen") for n in (4, 6)]
     oracle = plain(STEPS=6, PROFILE=1)["kernels_of_two_steps"]
     text = (f"losses equal to the last bit, {own['parameters'] / 1e9:.2f} B parameters, step {statistics.mean(untraced_ms):.2f} ms untraced, "
             f"{statistics.mean(traced_ms):.2f} ms traced ({overhead:.3f}x), launches of two steps {seen[1] - seen[0]}, profiler {oracle}")
     expect(seen[1] - seen[0] == oracle, text)
     return text + ("" if overhead <= 1.02 else "; the 1.02x of a step is NOT HELD")  # a benchmark, not a test
-
-
-def _traced_llama(job, name, options=(), **variables):
-    result, report = job.traced("llama.py", name=name, options=options, **variables)
-    return json.loads(result.stdout.splitlines()[-1]), report
 
 
 def native_mha(job):
@@ -395,7 +374,8 @@ TOGETHER = {
     "beside nsys": (beside_tool, ("nsys", "profile", "--trace=cuda", "--force-overwrite=true", "--output=attntrace-nsys"), 1),
 }
 ALONE = {
-    "gpu-time": (gpu_time, (), 1), "exits": (exits, (), 1), "exits, gpu-time": (exits, ("--gpu-time",), 1), "step time": (step_time, (), 1),
+    "gpu-time": (gpu_time, (), 1), "exits": (exits, (), 1), "exits, gpu-time": (exits, ("--gpu-time",), 1),
+    "launch cost": (costs.launch_cost, (), 1), "step time": (costs.step_time, (), 1),
     "reference, matrix, cuDNN": (reference.matrix, ("after", 1), 1), "reference, matrix, no cuDNN": (reference.matrix, ("after", 0), 1),
     "reference, in the program": (reference.matrix, ("inline", 0), 1), "reference, S=4096": (reference.long, (), 1),
     "reference, untouched": (reference.untouched, (), 1), "llama 1B": (llama, (), 1),
