@@ -23,7 +23,10 @@ void Resolve() noexcept {
   char path[PATH_MAX];
   void* c10 = FindLibrary("libc10", path, sizeof(path)) ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
   if (c10 != nullptr) {
-    g_found.enabled = reinterpret_cast<decltype(g_found.enabled)>(dlsym(c10, "_ZN3c1022memoryProfilingEnabledEv"));
+    g_found.fresh = reinterpret_cast<decltype(g_found.fresh)>(dlsym(c10, "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm"));
+    g_found.gone = reinterpret_cast<decltype(g_found.gone)>(dlsym(c10, "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"));
+    g_found.none_left =
+        reinterpret_cast<decltype(g_found.none_left)>(dlsym(c10, "_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm"));
     g_found.usage =
         reinterpret_cast<decltype(g_found.usage)>(dlsym(c10, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"));
     g_found.out_of_memory =
@@ -35,7 +38,7 @@ void Resolve() noexcept {
 
 }  // namespace
 
-// Attaching asks first, and so does the first CPU allocation, before either has an allocator's lock to hold.
+// Attaching asks first, and so does the first CPU allocation: neither holds a lock.
 const RealMemory& GetRealMemory() noexcept {
   if (const RealMemory* real = g_real.load(std::memory_order_acquire)) return *real;
   // One thread looks; another that comes meanwhile goes without rather than wait for the loader.

@@ -1,6 +1,6 @@
 // The memory reports of libc10, as the preload defines them in front of it and calls them behind.
 //
-// The same three functions with the same mangled names in every PyTorch from 2.6 to 2.15.
+// The same functions with the same mangled names in every PyTorch from 2.6 to 2.15, reached through the PLT by libc10 itself.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,13 @@ struct Device {
 static_assert(sizeof(Device) == 2);
 
 #define ATTNTRACE_EXPORT __attribute__((visibility("default")))
-ATTNTRACE_EXPORT bool memoryProfilingEnabled();
+// Ours have no state: `this` is PyTorch's own object, and is handed on.
+class ATTNTRACE_EXPORT ProfiledCPUMemoryReporter {
+ public:
+  void New(void* pointer, size_t bytes);
+  void Delete(void* pointer);
+  void OutOfMemory(size_t bytes);
+};
 ATTNTRACE_EXPORT void reportMemoryUsageToProfiler(void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved,
                                                   Device device);
 ATTNTRACE_EXPORT void reportOutOfMemoryToProfiler(int64_t bytes, size_t total_allocated, size_t total_reserved, Device device);
@@ -27,7 +33,9 @@ namespace attntrace::preload {
 
 // libc10's own functions; null where there is none. Any thread, lock-free once resolved.
 struct RealMemory {
-  decltype(&c10::memoryProfilingEnabled) enabled;
+  void (*fresh)(void* self, void* pointer, size_t bytes);  // ProfiledCPUMemoryReporter's three
+  void (*gone)(void* self, void* pointer);
+  void (*none_left)(void* self, size_t bytes);
   decltype(&c10::reportMemoryUsageToProfiler) usage;
   decltype(&c10::reportOutOfMemoryToProfiler) out_of_memory;
 };
