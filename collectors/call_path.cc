@@ -91,6 +91,7 @@ CachedModule DefineModule(uint64_t key, const ModuleFacts& facts) noexcept {
   def.no_sdpa_class = spool.Intern(facts.no_sdpa_class);
   def.requested = spool.Intern(facts.requested);
   def.requested_by = spool.Intern(facts.requested_by);
+  def.built_path = facts.built_path;
   def.selection_state = facts.selection_state;
   def.is_causal = facts.is_causal;
   def.training = facts.training;
@@ -101,7 +102,7 @@ CachedModule DefineModule(uint64_t key, const ModuleFacts& facts) noexcept {
     kind = Hash(kind, *text);
   }
   kind = Mix(kind, static_cast<uint64_t>(facts.selection_state) << 16 | (static_cast<uint64_t>(facts.is_causal) & 0xff) << 8 |
-                       (static_cast<uint64_t>(facts.training) & 0xff));
+                       (static_cast<uint64_t>(facts.training) & 0xff) | static_cast<uint64_t>(facts.built_path) << 32);
   Tables& tables = All();
   const std::lock_guard<std::mutex> lock(tables.mutex);
   const auto [at, fresh] = tables.kinds.try_emplace(kind, tables.next_module);
@@ -130,6 +131,10 @@ FrameText ReadFrame(Object* frame) noexcept {
   return text;
 }
 
+int PlaceIn(Object* frame) noexcept {
+  return Py().PyFrame_GetLasti != nullptr ? Py().PyFrame_GetLasti(frame) : Py().PyFrame_GetLineNumber(frame);
+}
+
 // Frames of the running thread, innermost first, as strong references.
 struct Stack {
   Object* frames[kMaxFrames];
@@ -144,8 +149,7 @@ struct Stack {
     while (frame != nullptr && count < g_depth) {
       frames[count] = frame;
       codes[count] = Py().PyFrame_GetCode(frame);
-      const int place = Py().PyFrame_GetLasti != nullptr ? Py().PyFrame_GetLasti(frame) : Py().PyFrame_GetLineNumber(frame);
-      hash = Mix(hash ^ reinterpret_cast<uintptr_t>(codes[count]), static_cast<uint64_t>(place));
+      hash = Mix(hash ^ reinterpret_cast<uintptr_t>(codes[count]), static_cast<uint64_t>(PlaceIn(frame)));
       ++count;
       frame = Py().PyFrame_GetBack(frame);
     }
@@ -279,6 +283,27 @@ CallSite NativeSite(PathCaches* caches, uint32_t flags) noexcept {
   return site;
 }
 
+uint64_t HashOf(const std::vector<FrameText>& texts) noexcept {
+  uint64_t hash = 0x7b;
+  for (const FrameText& text : texts) {
+    hash = Mix(Hash(Hash(hash, text.file), text.function), static_cast<uint64_t>(text.line));
+  }
+  return hash;
+}
+
+// Where the exception passed through the module's own __init__: the frames that called it. A class's calls that of its base.
+uint32_t BuilderOf(Object* const* frames, const std::vector<FrameText>& texts, int module_frame) noexcept {
+  const Ref module = ModuleOfFrame(frames[module_frame]);
+  size_t caller = static_cast<size_t>(module_frame);
+  while (caller < texts.size() && python::FunctionNameOf(frames[caller]) == "__init__" &&
+         ModuleOfFrame(frames[caller]).get() == module.get()) {
+    ++caller;
+  }
+  if (caller == static_cast<size_t>(module_frame) || caller == texts.size()) return 0;
+  const std::vector<FrameText> outer(texts.begin() + static_cast<ptrdiff_t>(caller), texts.end());
+  return DefinePath(HashOf(outer), outer, 0, -1).id;
+}
+
 }  // namespace
 
 CallSite SiteOfFrames(Object* const* frames, const int32_t* lines, int count) noexcept {
@@ -288,20 +313,41 @@ CallSite SiteOfFrames(Object* const* frames, const int32_t* lines, int count) no
     return site;
   }
   std::vector<FrameText> texts;
-  uint64_t hash = 0x7b;
   for (int i = 0; i < count; ++i) {
     texts.push_back(ReadFrame(frames[i]));
     texts.back().line = lines[i];
-    hash = Mix(Hash(Hash(hash, texts.back().file), texts.back().function), static_cast<uint64_t>(lines[i]));
   }
+  const uint64_t hash = HashOf(texts);
   const int module_frame = FindModuleFrame(frames, count);
   site.path = DefinePath(hash, texts, 0, module_frame).id;
   if (module_frame < 0) return site;
-  const CachedModule module =
-      DefineModule(Mix(hash, reinterpret_cast<uintptr_t>(frames[0])), ReadModuleFacts(frames, count, module_frame));
+  ModuleFacts facts = ReadModuleFacts(frames, count, module_frame);
+  if (facts.selection_state == spool::SelectionState::kUnset && facts.built_path == 0) {
+    facts.built_path = BuilderOf(frames, texts, module_frame);
+  }
+  const CachedModule module = DefineModule(Mix(hash, reinterpret_cast<uintptr_t>(frames[0])), facts);
   site.module = module.id;
   site.layer = module.layer;
   return site;
+}
+
+uint32_t PathOfRunning(Object* const* frames, int count) noexcept {
+  std::vector<Ref> codes;
+  uint64_t hash = 0xb117;
+  for (int i = 0; i < count; ++i) {
+    codes.emplace_back(Py().PyFrame_GetCode(frames[i]));
+    hash = Mix(hash ^ reinterpret_cast<uintptr_t>(codes.back().get()), static_cast<uint64_t>(PlaceIn(frames[i])));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(All().mutex);
+    if (const auto known = All().paths.find(hash); known != All().paths.end()) return known->second.id;
+  }
+  std::vector<FrameText> texts;
+  for (int i = 0; i < count; ++i) texts.push_back(ReadFrame(frames[i]));
+  const uint32_t path = DefinePath(hash, texts, 0, -1).id;
+  if (path == 0) return 0;
+  for (Ref& code : codes) code.release();  // as in NewPythonPath, so that the hash stays this path's
+  return path;
 }
 
 void SetStackDepth(int frames) noexcept { g_depth = std::clamp(frames, 1, kMaxFrames); }

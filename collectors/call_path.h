@@ -35,6 +35,9 @@ CallSite Where(PathCaches* caches, int compiled_regions) noexcept;
 // The same of frames that do not run any more (a traceback's), innermost first, with the line of each. Needs the GIL.
 CallSite SiteOfFrames(python::Object* const* frames, const int32_t* lines, int count) noexcept;
 
+// kPath id of frames that run now, innermost first, or of the outer ones of them. 0 where there is no room. Needs the GIL.
+uint32_t PathOfRunning(python::Object* const* frames, int count) noexcept;
+
 // How many frames are kept; set once at start.
 void SetStackDepth(int frames) noexcept;
 

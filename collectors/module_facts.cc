@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "collectors/built.h"
 #include "collectors/requests.h"
 #include "collectors/thread_caches.h"
 
@@ -21,11 +22,6 @@ void* ModuleType() noexcept {  // torch.nn.Module, once it is there
     if (module != nullptr) type = OwnAttribute(module, "Module");
   }
   return type;
-}
-
-bool IsModule(Object* object) noexcept {
-  void* const type = ModuleType();
-  return type != nullptr && object != nullptr && Py().PyType_IsSubtype(TypeOf(object), type) != 0;
 }
 
 // Softmax, Dropout, Linear, torch.compile's wrappers, ...: steps and shells of an attention, not the attention. PyTorch's own
@@ -57,16 +53,17 @@ spool::TriState Truth(Object* value) noexcept {
 
 bool IsTrue(Object* value) noexcept { return value != nullptr && value == Py().true_object; }
 
-// The module's Transformers configuration: it has `_attn_implementation` as a property of its class and the value beside it
-// (4.48 to 5.x). Null where the module has none.
+// A Transformers configuration has `_attn_implementation` as a property of its class and the value beside it (4.48 to 5.x).
+bool IsConfig(Object* config) noexcept {
+  return config != nullptr && config != Py().none &&
+         (ClassAttribute(TypeOf(config), "_attn_implementation") != nullptr ||
+          OwnAttribute(config, "_attn_implementation_internal") != nullptr);
+}
+
+// Null where the module has none.
 Object* ConfigOf(Object* module) noexcept {
   Object* const config = OwnAttribute(module, "config");
-  if (config == nullptr || config == Py().none) return nullptr;
-  if (ClassAttribute(TypeOf(config), "_attn_implementation") == nullptr &&
-      OwnAttribute(config, "_attn_implementation_internal") == nullptr) {
-    return nullptr;
-  }
-  return config;
+  return IsConfig(config) ? config : nullptr;
 }
 
 // The selection that the module sees: its own configuration's, or, where it keeps none (Bloom's attention, the layer classes of
@@ -187,6 +184,15 @@ std::string FunctionOfFrame(Object* frame) noexcept {
 
 }  // namespace
 
+bool IsModule(Object* object) noexcept {
+  void* const type = ModuleType();
+  return type != nullptr && object != nullptr && Py().PyType_IsSubtype(TypeOf(object), type) != 0;
+}
+
+bool SelectsNothing(Object* config) noexcept {
+  return IsConfig(config) && !IsString(OwnAttribute(config, "_attn_implementation_internal"));
+}
+
 int LocalIndex(Object* frame, const char* name) noexcept {
   const Ref names = VariableNames(frame);
   if (!names) return -1;
@@ -266,6 +272,7 @@ ModuleFacts ReadModuleFacts(Object* const* frames, int count, int module_frame) 
   if (facts.selection_state != spool::SelectionState::kNotAttention) {
     DropUncertainSelection(frames, module_frame, module.get(), &facts);
   }
+  if (facts.selection_state == spool::SelectionState::kUnset) facts.built_path = BuiltAt(module.get());
   // Transformers' contract: attention_function(module, query, key, value, attention_mask, ...).
   int function_frame = -1;
   for (int i = module_frame - 1; i >= 0; --i) {

@@ -20,7 +20,13 @@ struct ModuleFacts {
   spool::TriState is_causal = spool::TriState::kUnknown;
   spool::TriState training = spool::TriState::kUnknown;
   int32_t layer = -1;
+  uint32_t built_path = 0;  // kPath id, 0 unknown
 };
+
+bool IsModule(python::Object* object) noexcept;  // a torch.nn.Module
+
+// Whether this is a configuration of Transformers that selects no implementation. `config` may be null.
+bool SelectsNothing(python::Object* config) noexcept;
 
 // Index into `frames` (innermost first, strong references held by the caller) of the frame that runs the attention module: the
 // innermost one whose `self` is a torch.nn.Module and not one of PyTorch's own building blocks. -1 where there is none.

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <string>
 
+#include "collectors/built.h"
+
 namespace attntrace {
 namespace {
 
@@ -12,7 +14,8 @@ using python::Object;
 using python::Py;
 using python::Ref;
 
-constexpr int kLooks = 2000;  // stacks looked at, ever: weights are drawn once, dropout and noise for ever
+// Stacks looked at, ever: weights are drawn once, dropout and noise (where no module is in the making) for ever.
+constexpr int kLooks = 20000, kIdleLooks = 2000;
 constexpr int kDeepest = 64;
 
 struct Request {
@@ -56,23 +59,36 @@ Request ReadValue(Object* value) {
   return request;
 }
 
+struct Stack {  // innermost first
+  Ref owned[kDeepest];
+  Object* frames[kDeepest];
+  int count = 0;
+
+  Stack() noexcept {
+    Object* const top = Py().PyEval_GetFrame();
+    if (top == nullptr) return;
+    Py().Py_IncRef(top);
+    for (Ref frame(top); frame && count < kDeepest; ++count) {
+      frames[count] = frame.get();
+      owned[count] = std::move(frame);
+      frame = Ref(Py().PyFrame_GetBack(frames[count]));
+    }
+  }
+};
+
 // The outermost model that is being made on this stack, and what was asked for it. False: none is.
-bool FindConstruction(std::string* model, Request* request) {
-  Object* const top = Py().PyEval_GetFrame();
-  if (top == nullptr) return false;
-  Py().Py_IncRef(top);
-  Ref frame(top);
-  for (int i = 0; i < kDeepest && frame; ++i) {
-    const std::string function = python::FunctionNameOf(frame.get());
-    if (function == "__init__" && LocalIndex(frame.get(), "self") == 0) {
-      const Ref self = ModuleOfFrame(frame.get());
+bool FindConstruction(const Stack& stack, std::string* model, Request* request) {
+  for (int i = 0; i < stack.count; ++i) {
+    Object* const frame = stack.frames[i];
+    const std::string function = python::FunctionNameOf(frame);
+    if (function == "__init__" && LocalIndex(frame, "self") == 0) {
+      const Ref self = ModuleOfFrame(frame);
       if (self && python::ClassAttribute(python::TypeOf(self.get()), "_supports_sdpa") != nullptr) {
         *model = python::TypeName(python::TypeOf(self.get()));
       }
     } else if (MakesModels(function)) {
-      if (Object* const value = Asked(frame.get()); value != nullptr) *request = ReadValue(value);
+      if (Object* const value = Asked(frame); value != nullptr) *request = ReadValue(value);
     }
-    frame = Ref(Py().PyFrame_GetBack(frame.get()));
   }
   return !model->empty();
 }
@@ -80,15 +96,18 @@ bool FindConstruction(std::string* model, Request* request) {
 }  // namespace
 
 void NoteConstruction() noexcept {
-  static std::atomic<int> looks{0};
-  if (looks.load(std::memory_order_relaxed) >= kLooks || !python::CanEnter() || !python::LocalsReadable()) return;
+  static std::atomic<int> looks{0}, idle{0};
+  if (looks.load(std::memory_order_relaxed) >= kLooks || idle.load(std::memory_order_relaxed) >= kIdleLooks) return;
+  if (!python::CanEnter() || !python::LocalsReadable()) return;
   std::string model;
   Request request;
   {
     const python::Section gil;
     if (python::LoadedModule("transformers.modeling_utils") == nullptr) return;
     looks.fetch_add(1, std::memory_order_relaxed);
-    if (!FindConstruction(&model, &request)) return;
+    const Stack stack;
+    if (!NoteBuilt(stack.frames, stack.count)) idle.fetch_add(1, std::memory_order_relaxed);
+    if (!FindConstruction(stack, &model, &request)) return;
   }
   const std::lock_guard<std::mutex> lock(g_mutex);
   ByModel()[model] = std::move(request);

@@ -84,8 +84,13 @@ void Merge(const Variant& from, Variant* into) {
 // Everything that holds an index into call_paths plus one; 0 is none.
 template <typename Change>
 void EachPathOf(Report* report, Change change) {
-  for (Variant& variant : *report->mutable_variants()) variant.set_call_path(change(variant.call_path()));
+  const auto change_module = [&](Module* module) { module->set_built_at(change(module->built_at())); };
+  for (Variant& variant : *report->mutable_variants()) {
+    variant.set_call_path(change(variant.call_path()));
+    if (variant.has_module()) change_module(variant.mutable_module());
+  }
   for (Incident& incident : *report->mutable_incidents()) {
+    if (incident.has_module()) change_module(incident.mutable_module());
     incident.set_call_path(change(incident.call_path()));
     incident.set_created_at(change(incident.created_at()));
   }

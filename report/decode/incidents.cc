@@ -63,6 +63,9 @@ void DecodeIncidents(const ProcessContext& context, Interner* interner, Symbolis
     Fill(context, slot, *def, incident);
     incident->set_call_path(frames.Path(def->path));
     incident->set_created_at(frames.Path(def->create_path));
+    if (const spool::ModuleDef* const module = definitions.Module(def->module); module != nullptr) {
+      incident->mutable_module()->set_built_at(frames.Path(module->built_path));
+    }
     if (def->leads_to != 0 && def->leads_to <= ids.size()) incident->set_leads_to(ids[def->leads_to - 1]);
     if (incident->call_path() != 0 && (def->kind != IncidentKind::kBlockMask)) {
       incident->set_pinned_at(FindPin(*report, report->call_paths(static_cast<int>(incident->call_path()) - 1), newest));

@@ -90,7 +90,10 @@ void FillPlace(const Definitions& definitions, uint32_t slot, const VariantDef& 
     if (variant->no_call_path().empty()) variant->set_no_call_path("none was recorded");
   }
   const uint32_t module = def.module == 0 && forward != nullptr ? forward->module : def.module;
-  if (definitions.Module(module) != nullptr) FillModule(definitions, module, variant->mutable_module());
+  if (const spool::ModuleDef* const facts = definitions.Module(module); facts != nullptr) {
+    FillModule(definitions, module, variant->mutable_module());
+    variant->mutable_module()->set_built_at(frames->Path(facts->built_path));
+  }
   std::set<int32_t> layers;
   auto records = definitions.Layers(slot);
   if (records.empty() && forward != nullptr) records = definitions.Layers(def.forward_slot - 1);

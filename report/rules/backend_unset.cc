@@ -1,5 +1,7 @@
 // backend-unset: a Transformers attention layer ran with no implementation selected, so it ran eager, or died of that.
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/built.h"
 #include "report/rules/causal.h"
 #include "report/rules/incidents.h"
 #include "report/rules/rules.h"
@@ -15,9 +17,16 @@ bool RanUnset(const Variant& variant) {
   return variant.backend() == "eager" && !HasForward(variant) && IsUnset(variant.module());
 }
 
+void AddBuilt(const Report& report, Finding* finding) {
+  std::vector<std::string> places;
+  for (const Frame* frame : BuiltFrames(report, *finding)) places.push_back(Place(frame));
+  if (!places.empty()) AddText(finding, "built", absl::StrJoin(places, ", "));
+}
+
 void Judge(const Report& report, const Variant& variant, Finding* finding) {
   const Module& module = variant.module();
   const std::string& mask = module.attention_mask();
+  AddBuilt(report, finding);
   AddText(finding, "config class", module.config_class());
   AddText(finding, "layer class", module.class_name());
   if (!mask.empty()) AddText(finding, "mask passed", mask);
@@ -55,6 +64,7 @@ void JudgeRaised(const Report& report, const Failure& failure, Finding* finding)
   const Incident& incident = failure.first();
   const PassedMask mask = MaskOf(incident);
   const Module& module = incident.module();
+  AddBuilt(report, finding);
   AddText(finding, "config class", module.config_class());
   AddText(finding, "layer class", module.class_name());
   if (!mask.type.empty()) AddText(finding, "mask passed", mask.type);

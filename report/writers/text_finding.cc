@@ -77,11 +77,13 @@ std::string Proof(const Advice& advice) {
                       advice.alters_result() ? "; it alters the result" : "", ")");
 }
 
-// What the heading and the peaks say already is left out.
+// What the heading, the peaks and the places say already is left out.
 void AppendEvidence(const TextContext& context, const Finding& finding, std::string* out) {
   std::vector<std::string> parts;
   for (const Evidence& evidence : finding.evidence()) {
-    if (evidence.name() == "calls" || evidence.name() == "peak forward" || evidence.name() == "peak backward") continue;
+    if (evidence.name() == "calls" || evidence.name() == "built" || evidence.name() == "peak forward" ||
+        evidence.name() == "peak backward")
+      continue;
     parts.push_back(absl::StrCat(evidence.name(), " ", evidence.text()));
   }
   if (!parts.empty()) AppendLabelled(context, "shows", absl::StrJoin(parts, "; "), out);
@@ -131,6 +133,7 @@ void AppendFinding(const TextContext& context, const Finding& finding, std::stri
   absl::StrAppend(out, "\n", heading, "\n");
   if (!finding.title().empty()) AppendLabelled(context, "what", finding.title(), out);
   AppendWhere(context, finding, out);
+  AppendBuilt(context, finding, out);
   if (!finding.ran().empty()) AppendLabelled(context, "ran", finding.ran(), out);
   if (!finding.why().empty()) AppendLabelled(context, "why", finding.why(), out);
   AppendPeak(context, finding, out);

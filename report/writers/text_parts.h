@@ -25,8 +25,9 @@ struct TextContext {
 void AppendHeader(const TextContext& context, std::string* out);
 // text_finding.cc: one block a finding. Blind spots have no block: they are what was not seen.
 void AppendFindings(const TextContext& context, std::string* out);
-// text_path.cc: the "where" lines of a finding's block.
+// text_path.cc: the "where" lines of a finding's block, and the "built" lines where its evidence says what built its modules.
 void AppendWhere(const TextContext& context, const Finding& finding, std::string* out);
+void AppendBuilt(const TextContext& context, const Finding& finding, std::string* out);
 // text_table.cc: every call site, its phases side by side.
 void AppendCallSites(const TextContext& context, std::string* out);
 // text_kernels.cc: what one call launches on a device, and what is in use there that is not PyTorch's.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "report/built.h"
 #include "report/owner.h"
 #include "report/writers/places.h"
 #include "report/writers/text_parts.h"
@@ -13,6 +14,8 @@ namespace {
 // Three columns: the user's line or the library's name; the source or the place in the library; the module or the function.
 // Each as wide as what is in it, up to these.
 constexpr int kFirst = 26, kSecond = 40, kGap = 2;
+
+constexpr size_t kMostBuilt = 4;  // places; the evidence in the report names all
 
 // What a finding is about, as far as a place goes: its first variant, or of an incident the same fields.
 bool Shown(const Report& report, const Finding& finding, Variant* shown) {
@@ -105,6 +108,20 @@ void AppendWhere(const TextContext& context, const Finding& finding, std::string
   }
   // Where no frame is the module's own, its name must not be lost.
   if (!module.empty()) AppendLabelled(context, "", "in " + module, out);
+}
+
+void AppendBuilt(const TextContext& context, const Finding& finding, std::string* out) {
+  const bool told = std::any_of(finding.evidence().begin(), finding.evidence().end(),
+                                [](const Evidence& evidence) { return evidence.name() == "built"; });
+  if (!told) return;
+  std::vector<Line> lines;
+  for (const Frame* frame : BuiltFrames(context.report, finding)) {
+    if (lines.size() < kMostBuilt) lines.push_back(LineOf(context, {frame, false}, ""));
+  }
+  const Widths widths = WidthsOf(lines);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    absl::StrAppend(out, i == 0 ? "  built   " : std::string(kTextIndent, ' '), Row(context, lines[i], widths), "\n");
+  }
 }
 
 }  // namespace attntrace

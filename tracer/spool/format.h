@@ -21,7 +21,7 @@
 namespace attntrace::spool {
 
 inline constexpr char kMagic[8] = {'A', 'T', 'T', 'N', 'S', 'P', 'L', '\n'};
-inline constexpr uint32_t kVersion = 6;  // Bump with any change in this file or in words.h.
+inline constexpr uint32_t kVersion = 7;  // Bump with any change in this file or in words.h.
 
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr uint32_t kMaxVariants = 2048;
@@ -191,6 +191,7 @@ struct ModuleDef {
   StringId no_sdpa_class;    // class of the innermost PreTrainedModel around it, where its _supports_sdpa is False
   StringId requested;        // implementation asked for this part when the model was made, as far as that was seen
   StringId requested_by;     // "name" (one for the whole model), "dict" (one a part), 0 where no request was seen
+  uint32_t built_path;       // kPath id of what built the module, where it selects nothing and that was seen; else 0
 };
 
 struct TensorDef {

@@ -104,6 +104,7 @@ def render(report, returncode, exact=()):
         if not first and finding["incidents"]:
             first = {"module": None, "no_call_path": "", **report["incidents"][finding["incidents"][0] - 1]}
         lines.append(f"  calls {calls}" + (f", {_where(report, first, exact)}" if first else ""))
+        lines += [f"  built {evidence['text']}" for evidence in finding["evidence"] if evidence["name"] == "built"]
         lines += [f"  do: {advice['text']}" + (f" [{advice['code']}]" if advice["code"] else "") for advice in finding["advice"]]
     lines += [_incident(report, incident, exact) for incident in report["incidents"]]
     for blind in sorted(report["blind_spots"], key=lambda spot: spot["code"]):

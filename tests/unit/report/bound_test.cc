@@ -143,11 +143,17 @@ TEST_CASE("of many shapes of one call path some stay apart, and the rest is one 
 }
 
 TEST_CASE("deep call paths lose their outer frames, and keep the user's") {
-  const Report before = Program(500, 128, 1, 1);
+  Report before = Program(500, 128, 1, 1);
+  before.mutable_variants(0)->mutable_module()->set_built_at(400);
   REQUIRE(before.ByteSizeLong() > kObservedLimit);
   Report after = before;
   BoundReport(kObservedLimit, &after);
   CheckBounded(before, after);
+  const auto built_by = [](const Report& report) {  // a path's innermost frame names it
+    const auto path = static_cast<int>(report.variants(0).module().built_at());
+    return report.frames(static_cast<int>(report.call_paths(path - 1).frames(0))).function();
+  };
+  CHECK(built_by(after) == built_by(before));
   CHECK(after.call_paths_size() == 500);
   CHECK(after.variants_size() == before.variants_size());
   CHECK(after.call_paths(0).truncated());

@@ -161,6 +161,26 @@ TEST_CASE("variants that were never called are left out, but for the forward of 
   CHECK(report.processes(0).forked_from() == 99);
 }
 
+TEST_CASE("what built a module that selects nothing is a call path") {
+  TemporaryFolder folder;
+  SpoolBuilder builder;
+  const uint32_t call = builder.Path({builder.Python("/home/ada/train.py", 20, "<module>", "__main__")});
+  const uint32_t built = builder.Path({builder.Python("/home/ada/train.py", 10, "<module>", "__main__")});
+  spool::ModuleDef module{};
+  module.class_name = builder.String("LlamaAttention");
+  module.selection_state = spool::SelectionState::kUnset;
+  module.built_path = built;
+  spool::VariantDef variant = builder.Sdpa(call, Backend::kEager, PathKind::kDense);
+  variant.module = builder.Module(module);
+  builder.Variant(variant, 2);
+  const Report report = Decode({builder.Write(folder, "a.spool")});
+  REQUIRE(report.variants_size() == 1);
+  const uint32_t path = report.variants(0).module().built_at();
+  REQUIRE(path > 0);
+  const CallPath& frames = report.call_paths(static_cast<int>(path) - 1);
+  CHECK(report.frames(static_cast<int>(frames.frames(frames.user()))).line() == 10);
+}
+
 TEST_CASE("how a process ended") {
   TemporaryFolder folder;
   SpoolBuilder builder(getpid());

@@ -3,6 +3,7 @@
 #include <sstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "report/decode.h"
 #include "report/writers/layout.h"
@@ -86,6 +87,21 @@ Report SampleWithFindings() {
 }
 
 TEST_CASE("a run with findings") { CheckGolden("findings.txt", Text(SampleWithFindings())); }
+
+TEST_CASE("what built a finding's modules is shown where its rule says so") {
+  Report report = SampleWithFindings();
+  const uint32_t path = report.variants(2).call_path();
+  const CallPath& frames = report.call_paths(static_cast<int>(path) - 1);
+  const Frame& user = report.frames(static_cast<int>(frames.frames(frames.user())));
+  report.mutable_variants(4)->mutable_module()->set_built_at(path);
+  CHECK_FALSE(Has(Text(report), "  built   "));
+  Evidence& built = *report.mutable_findings(1)->add_evidence();
+  built.set_name("built");
+  built.set_text("somewhere");
+  const std::string text = Text(report);
+  CHECK(Has(text, absl::StrCat("\n  built   ", user.file().substr(user.file().rfind('/') + 1), ":", user.line(), "  ")));
+  CHECK_FALSE(Has(text, "somewhere"));
+}
 
 TEST_CASE("a fused run is short") {
   SpoolBuilder builder;

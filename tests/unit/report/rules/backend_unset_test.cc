@@ -1,4 +1,4 @@
-
+#include "absl/strings/str_cat.h"
 #include "tests/unit/catch.h"
 #include "tests/unit/report/rules/program.h"
 
@@ -38,6 +38,29 @@ TEST_CASE("an encoder layer with nothing selected: named, not wrong", "[backend-
   CHECK(EvidenceOf(finding, "score bytes") == 262144);
   CHECK_THAT(finding.why(), Contains("BertConfig._attn_implementation is None") && Contains("ran eager instead."));
   CHECK(Codes(finding) == "config._attn_implementation = \"sdpa\"\n");
+}
+
+TEST_CASE("where the layers were built is said once a place", "[backend-unset][fires]") {
+  Program program;
+  program.Merge(kRegistered);
+  const auto add = [&](uint32_t built_at) {
+    program.Add(kEager + LlamaModule("", "Tensor", absl::StrCat("built_at: ", built_at)), kShape, kShape, kShape);
+  };
+  SECTION("the user's lines, also of what a library built for the user") {
+    for (const uint32_t path : {kUserCall, kSdpaInLlama, kSdpaRecomputed}) add(path);  // the first two from train.py:88
+    const std::vector<Finding> findings = program.Findings("backend-unset");
+    REQUIRE(findings.size() == 1);
+    CHECK(EvidenceText(findings[0], "built") == "train.py:88, train.py:95");
+  }
+  SECTION("the library's, where there is no user's") {
+    program.Merge("call_paths { frames: [1] call_site: 0 user: -1 }");
+    add(static_cast<uint32_t>(program.report.call_paths_size()));
+    CHECK(EvidenceText(program.Findings("backend-unset")[0], "built") == "modeling_llama.py:280");
+  }
+  SECTION("nothing, where that was not seen or the report is not whole") {
+    for (const uint32_t path : {0u, 1000u}) add(path);
+    CHECK(EvidenceText(program.Findings("backend-unset")[0], "built").empty());
+  }
 }
 
 TEST_CASE("a causal layer without a mask is wrong as well", "[backend-unset][fires]") {
@@ -92,8 +115,9 @@ TEST_CASE("Transformers before 4.50: its flex_attention takes no BlockMask, anot
 
 TEST_CASE("no implementation that takes the BlockMask: one is to be registered", "[backend-unset][fires]") {
   Program program;
-  program.Merge("environment { transformers: '4.49.0' registered_attention { name: 'flex_attention' } "
-                "registered_attention { name: 'sdpa' } }");
+  program.Merge(
+      "environment { transformers: '4.49.0' registered_attention { name: 'flex_attention' } "
+      "registered_attention { name: 'sdpa' } }");
   program.Add(kEager + LlamaModule("", "BlockMask", kFunction), kShape, kShape, kShape);
   const std::vector<Finding> findings = program.Findings();
   REQUIRE(findings.size() == 1);
