@@ -171,7 +171,15 @@ void ReadFlexFacts(ThreadState* state, const CallSite& site) {
   const bool fresh = caches.looks.Find(place) == nullptr;
   caches.looks.Put(place, 1);
   state->flex_facts.clear();
-  state->flex_mask = ReadFlex(fresh ? &state->flex_facts : nullptr);
+  state->flex_arguments = ReadFlex(fresh ? &state->flex_facts : nullptr);
+}
+
+void TakeFlexFacts(const ThreadState& state, CallRecord* record) {
+  const FlexArguments& arguments = state.flex_arguments;
+  record->facts = &state.flex_facts;
+  record->mask_kind = arguments.mask;
+  if (arguments.score_mod) record->flags |= spool::kScoreMod;
+  if (arguments.causal_asked) record->flags |= spool::kCausalAsked;
 }
 
 uint64_t ElapsedSince(uint64_t start_ns) noexcept { return MonotonicNs() - start_ns; }
@@ -237,8 +245,7 @@ bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operat
     }
     if (op.role == Role::kFlexForward) {
       ReadFlexFacts(state, record.site);
-      record.facts = &state->flex_facts;
-      record.mask_kind = state->flex_mask;
+      TakeFlexFacts(*state, &record);
     } else {
       LookClosely(state, event, op);
     }

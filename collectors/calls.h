@@ -22,6 +22,7 @@ void FinishCall(ThreadState* state);
 uint32_t CommitForward(ThreadState* state, const CallRecord& record, int64_t first, int64_t end, int64_t score_elements);
 // Reads what is known of the dense flex_attention that runs here into the thread's state.
 void ReadFlexFacts(ThreadState* state, const CallSite& site);
+void TakeFlexFacts(const ThreadState& state, CallRecord* record);
 Phase ForwardPhase(const ThreadState& state) noexcept;
 uint64_t ElapsedSince(uint64_t start_ns) noexcept;
 

@@ -15,6 +15,7 @@
 #include "collectors/lowered.h"
 #include "collectors/module_facts.h"
 #include "collectors/python_api.h"
+#include "collectors/requests.h"
 #include "collectors/thread_state.h"
 
 namespace attntrace {
@@ -202,6 +203,16 @@ void OnOpen() {
   OnHandled();
 }
 
+// Files that tell of a selection; see requests.h.
+void OnOpenOf(const std::string& path) noexcept {
+  const auto ends_with = [&](const char* end) {
+    const size_t length = strlen(end);
+    return path.size() >= length && path.compare(path.size() - length, length, end) == 0;
+  };
+  if (ends_with(".py")) NoteReselection();
+  if (ends_with("config.json")) NoteLoading();
+}
+
 }  // namespace
 
 void OnAudit(const char* event, void* args) noexcept {
@@ -213,6 +224,7 @@ void OnAudit(const char* event, void* args) noexcept {
     } else if (strcmp(event, "compile") == 0) {
       if (Py().PyTuple_Size(args) >= 2) NoteCompiledSource(Py().PyTuple_GetItem(args, 0));
     } else if (strcmp(event, "open") == 0) {
+      if (Py().PyTuple_Size(args) > 0) OnOpenOf(python::Text(Py().PyTuple_GetItem(args, 0)));
       OnOpen();
     }
     return true;

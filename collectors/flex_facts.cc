@@ -146,15 +146,20 @@ void ReadSwitches(VariantFacts* facts) {
   if (!name.empty() && name != "default") facts->emplace_back("dynamo.stance", name);
 }
 
-// By which name of its module the caller reaches the function: its own, or PyTorch's module, which is asked at every call.
-void ReadName(Object* flex_frame, VariantFacts* facts) {
-  Object* const module = python::LoadedModule(kFlexModule);
-  Object* const function = module != nullptr ? OwnAttribute(module, "flex_attention") : nullptr;
+// The innermost frame outside PyTorch.
+Ref CallerOf(Object* flex_frame) noexcept {
   Ref frame(Py().PyFrame_GetBack(flex_frame));
   for (int i = 0; i < 6 && frame && python::ModuleNameOf(frame.get()).compare(0, 6, "torch.") == 0; ++i) {
     frame = Ref(Py().PyFrame_GetBack(frame.get()));
   }
-  const Ref globals = frame ? python::GlobalsOf(frame.get()) : Ref();
+  return frame;
+}
+
+// By which name of its module the caller reaches the function: its own, or PyTorch's module, which is asked at every call.
+void ReadName(Object* caller, VariantFacts* facts) {
+  Object* const module = python::LoadedModule(kFlexModule);
+  Object* const function = module != nullptr ? OwnAttribute(module, "flex_attention") : nullptr;
+  const Ref globals = python::GlobalsOf(caller);
   if (function == nullptr || !globals || python::TypeOf(globals.get()) != Py().dict_type) return;
   intptr_t at = 0;
   Object *key = nullptr, *value = nullptr;
@@ -165,29 +170,35 @@ void ReadName(Object* flex_frame, VariantFacts* facts) {
   }
 }
 
+FlexArguments ReadArguments(Object* flex_frame, VariantFacts* facts) {
+  FlexArguments arguments;
+  if (const Ref mask = LocalNamed(flex_frame, "block_mask")) {
+    // None was replaced by one whose mask_mod lets everything through.
+    const std::string mod = mask.get() == Py().none ? std::string() : Name(OwnAttribute(mask.get(), "mask_mod"));
+    arguments.mask = mask.get() == Py().none || EndsWith(mod, ":noop_mask") ? MaskKind::kNone : MaskKind::kBlockMask;
+    if (facts != nullptr && arguments.mask == MaskKind::kBlockMask && !mod.empty()) facts->emplace_back("flex.mask_mod", mod);
+  }
+  if (const Ref score = LocalNamed(flex_frame, "score_mod"); score && score.get() != Py().none) {
+    const std::string mod = Name(score.get());
+    arguments.score_mod = !EndsWith(mod, ":_identity");
+    if (facts != nullptr && arguments.score_mod && !mod.empty()) facts->emplace_back("flex.score_mod", mod);
+  }
+  const Ref caller = CallerOf(flex_frame);
+  if (!caller) return arguments;
+  arguments.causal_asked = IsTrue(LocalNamed(caller.get(), "is_causal").get());
+  if (facts != nullptr) ReadName(caller.get(), facts);
+  return arguments;
+}
+
 }  // namespace
 
-MaskKind ReadFlex(VariantFacts* facts) noexcept {
-  if (!python::CanEnter()) return MaskKind::kUnknown;
+FlexArguments ReadFlex(VariantFacts* facts) noexcept {
+  if (!python::CanEnter()) return {};
   const python::Section gil;
   const Ref frame = FlexFrame();
   if (facts != nullptr) ReadSwitches(facts);
-  MaskKind kind = MaskKind::kUnknown;
-  if (frame) {
-    const Ref mask = LocalNamed(frame.get(), "block_mask");
-    if (mask) {
-      // None was replaced by one whose mask_mod lets everything through.
-      const std::string mod = mask.get() == Py().none ? std::string() : Name(OwnAttribute(mask.get(), "mask_mod"));
-      kind = mask.get() == Py().none || EndsWith(mod, ":noop_mask") ? MaskKind::kNone : MaskKind::kBlockMask;
-      if (facts != nullptr && kind == MaskKind::kBlockMask && !mod.empty()) facts->emplace_back("flex.mask_mod", mod);
-    }
-    if (facts != nullptr) {
-      const Ref score = LocalNamed(frame.get(), "score_mod");
-      const std::string mod = score && score.get() != Py().none ? Name(score.get()) : std::string();
-      if (!mod.empty() && !EndsWith(mod, ":_identity")) facts->emplace_back("flex.score_mod", mod);
-      ReadName(frame.get(), facts);
-    }
-  }
+  FlexArguments arguments;
+  if (frame) arguments = ReadArguments(frame.get(), facts);
   if (facts != nullptr) {
     const Ref start = frame ? Ref() : Top();
     Object* const from = frame ? frame.get() : start.get();
@@ -196,7 +207,7 @@ MaskKind ReadFlex(VariantFacts* facts) noexcept {
       ReadBreaks(from, facts);
     }
   }
-  return kind;
+  return arguments;
 }
 
 void ReadLimit(Object* const* frames, int count, VariantFacts* facts) noexcept {

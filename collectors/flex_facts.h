@@ -13,9 +13,14 @@ namespace attntrace {
 
 using VariantFacts = std::vector<std::pair<const char*, std::string>>;  // keys are in report.proto
 
-// The mask of the innermost flex_attention on this thread's stack: kNone, kBlockMask, or kUnknown where its frame is compiled
-// away. `facts` null: only that. Cheap enough for every dense call.
-MaskKind ReadFlex(VariantFacts* facts) noexcept;
+struct FlexArguments {
+  MaskKind mask = MaskKind::kUnknown;  // kNone, kBlockMask, or kUnknown where the frame is compiled away
+  bool score_mod = false;
+  bool causal_asked = false;  // the function that called it has a variable is_causal, which is True
+};
+
+// Of the innermost flex_attention on this thread's stack. `facts` null: only these, cheap enough for every dense call.
+FlexArguments ReadFlex(VariantFacts* facts) noexcept;
 
 // Of an exception's frames, innermost first, that came out of Dynamo at the recompile limit: the function and the guard that
 // kept failing. Nothing for others. Needs the GIL.

@@ -209,10 +209,9 @@ void FinishCandidate(ThreadState* state, int index) {
     record.mask_bytes = BytesOf(from.mask);
   }
   if (from.site.flex) {  // what its reference adds to the scores is made from the mask's blocks, and says nothing of it
-    record.mask_kind = state->flex_mask;
     record.mask = {};
     record.mask_bytes = 0;
-    record.facts = &state->flex_facts;
+    TakeFlexFacts(*state, &record);
   }
   if (from.mask_added && from.mask.dtype == Dtype::kBool) record.flags |= spool::kMaskAdded;
   record.space = from.space;

@@ -11,7 +11,8 @@ namespace {
 
 using namespace python;
 
-constexpr int kMaxInlined = 4096;  // modules looked at for the selections of a compiled one
+constexpr int kMaxInlined = 4096;  // modules looked at for the selections of a compiled one, or for a part's place
+constexpr int kDeepestPart = 5;    // steps down from the model
 
 bool StartsWith(const std::string& text, const char* prefix) noexcept { return text.compare(0, strlen(prefix), prefix) == 0; }
 
@@ -68,7 +69,8 @@ Object* ConfigOf(Object* module) noexcept {
 
 // The selection that the module sees: its own configuration's, or, where it keeps none (Bloom's attention, the layer classes of
 // Transformers 4.48), that of the nearest module around it that has one.
-void ReadSelection(Object* const* frames, int count, int module_frame, ModuleFacts* facts) noexcept {
+// That configuration, or null; its module, which a frame holds, keeps it.
+Object* ReadSelection(Object* const* frames, int count, int module_frame, ModuleFacts* facts) noexcept {
   for (int i = module_frame; i < count; ++i) {
     if (!FirstVariableIs(frames[i], "self")) continue;
     const Ref self = ModuleOfFrame(frames[i]);
@@ -81,8 +83,9 @@ void ReadSelection(Object* const* frames, int count, int module_frame, ModuleFac
     for (const char* const name : {"output_attentions", "_output_attentions"}) {
       if (IsTrue(OwnAttribute(config, name))) facts->output_attentions = "config";
     }
-    return;
+    return config;
   }
+  return nullptr;
 }
 
 // Dynamo's own bytecode runs in this frame: modules that it calls may have been inlined.
@@ -142,23 +145,56 @@ bool AskedForAttentions(Object* const* frames, int count) noexcept {
   return false;
 }
 
-// The modules around the attention, outermost first: the model, its selection, and whether the class around it takes sdpa.
-void ReadModels(Object* const* frames, int count, int module_frame, ModuleFacts* facts) noexcept {
+// Path of `wanted` among the children of `module` at exactly `depth` steps down; "" where it is not there.
+std::string PathAt(Object* module, Object* wanted, int depth, int* budget) noexcept {
+  Object* const children = OwnAttribute(module, "_modules");
+  if (children == nullptr || Py().PyType_IsSubtype(TypeOf(children), Py().dict_type) == 0) return {};
+  intptr_t at = 0;
+  Object *key = nullptr, *child = nullptr;
+  while (Py().PyDict_Next(children, &at, &key, &child) != 0) {
+    if (!IsModule(child) || --*budget < 0) continue;
+    if (depth == 1 && child == wanted) return Text(key);
+    const std::string below = depth > 1 ? PathAt(child, wanted, depth - 1, budget) : std::string();
+    if (!below.empty()) return Text(key) + "." + below;
+  }
+  return {};
+}
+
+// "model.vision_tower". Parts of a model are near its top; layers come in hundreds.
+std::string PathOf(Object* root, Object* wanted) noexcept {
+  int budget = kMaxInlined;
+  for (int depth = 1; depth <= kDeepestPart && budget > 0 && root != wanted; ++depth) {
+    std::string path = PathAt(root, wanted, depth, &budget);
+    if (!path.empty()) return path;
+  }
+  return {};
+}
+
+// The modules around the attention, outermost first: the model, its selection, the part of it, whether the class around it
+// takes sdpa. `config` is the attention's own.
+void ReadModels(Object* const* frames, int count, int module_frame, Object* config, ModuleFacts* facts) noexcept {
+  Ref root, part;
+  Object* root_config = nullptr;
   for (int i = count - 1; i >= module_frame; --i) {
     if (!FirstVariableIs(frames[i], "self")) continue;
-    const Ref self = ModuleOfFrame(frames[i]);
+    Ref self = ModuleOfFrame(frames[i]);
     if (!self || !IsModule(self.get()) || IsPyTorchShell(self.get())) continue;
     if (facts->model_class.empty()) facts->model_class = TypeName(TypeOf(self.get()));
-    if (facts->model_selection.empty()) {
-      if (Object* const config = ConfigOf(self.get()); config != nullptr) {
-        facts->model_selection = Text(OwnAttribute(config, "_attn_implementation_internal"));
-        ReadRequest(self.get(), config, facts);
-      }
-    }
     Object* const supports = ClassAttribute(TypeOf(self.get()), "_supports_sdpa");
-    if (supports == nullptr) continue;
-    facts->no_sdpa_class = Truth(supports) == spool::TriState::kNo ? TypeName(TypeOf(self.get())) : std::string();
+    if (supports != nullptr) {
+      facts->no_sdpa_class = Truth(supports) == spool::TriState::kNo ? TypeName(TypeOf(self.get())) : std::string();
+      Py().Py_IncRef(self.get());
+      part = Ref(self.get());
+    }
+    Object* const own = facts->model_selection.empty() ? ConfigOf(self.get()) : nullptr;
+    if (own == nullptr) continue;
+    facts->model_selection = Text(OwnAttribute(own, "_attn_implementation_internal"));
+    root_config = own;
+    root = std::move(self);
   }
+  if (!root) return;
+  ReadRequest(root.get(), root_config, part ? part.get() : root.get(), config, facts);
+  if (part) facts->part = PathOf(root.get(), part.get());
 }
 
 std::string MaskType(Object* frame) noexcept {
@@ -268,7 +304,7 @@ ModuleFacts ReadModuleFacts(Object* const* frames, int count, int module_frame) 
       break;
     }
   }
-  ReadSelection(frames, count, module_frame, &facts);
+  Object* const config = ReadSelection(frames, count, module_frame, &facts);
   if (facts.selection_state != spool::SelectionState::kNotAttention) {
     DropUncertainSelection(frames, module_frame, module.get(), &facts);
   }
@@ -283,7 +319,7 @@ ModuleFacts ReadModuleFacts(Object* const* frames, int count, int module_frame) 
   }
   if (function_frame >= 0) facts.function = FunctionOfFrame(frames[function_frame]);
   facts.attention_mask = MaskType(frames[function_frame >= 0 ? function_frame : module_frame]);
-  ReadModels(frames, count, module_frame, &facts);
+  ReadModels(frames, count, module_frame, config, &facts);
   if (facts.output_attentions.empty() && AskedForAttentions(frames, count)) facts.output_attentions = "argument";
   return facts;
 }

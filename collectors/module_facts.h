@@ -15,7 +15,7 @@ namespace attntrace {
 
 struct ModuleFacts {
   std::string class_name, class_module, config_class, selection, function, output_attentions, model_class, attention_mask;
-  std::string model_selection, no_sdpa_class, requested, requested_by;
+  std::string model_selection, no_sdpa_class, requested, requested_by, part, part_config;
   spool::SelectionState selection_state = spool::SelectionState::kNotAttention;
   spool::TriState is_causal = spool::TriState::kUnknown;
   spool::TriState training = spool::TriState::kUnknown;

@@ -138,7 +138,7 @@ struct ThreadState {
   LoweredRegion lowered;
   BlockMask block_mask;
   VariantFacts flex_facts;  // of the dense flex call that runs
-  MaskKind flex_mask = MaskKind::kUnknown;
+  FlexArguments flex_arguments;
   int compiled_depth = 0;          // open compiled regions
   int64_t compiled_function = -1;  // sequence number of the compiled autograd function that runs now
   int64_t function = -1;           // that of the autograd function whose forward runs now, with gradients off

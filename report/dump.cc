@@ -73,7 +73,8 @@ std::string Payload(const SpoolRecord& record) {
                                 " training=", static_cast<int>(m.training), " output_attentions=", m.output_attentions,
                                 " model=", m.model_class, " attention_mask=", m.attention_mask,
                                 " model_selection=", m.model_selection, " no_sdpa=", m.no_sdpa_class,
-                                " requested=", m.requested, "/", m.requested_by, " built_path=", m.built_path);
+                                " requested=", m.requested, "/", m.requested_by, " part=", m.part, "/", m.part_config,
+                                " built_path=", m.built_path);
                           }));
     case RecordKind::kVariant:
       return absl::StrCat("variant ", Describe<spool::VariantDef>(record, Variant));

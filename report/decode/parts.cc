@@ -58,6 +58,8 @@ void FillModule(const Definitions& definitions, uint32_t id, Module* module) {
   module->set_no_sdpa_class(definitions.String(def->no_sdpa_class));
   module->set_requested(definitions.String(def->requested));
   module->set_requested_by(definitions.String(def->requested_by));
+  module->set_part(definitions.String(def->part));
+  module->set_part_config(definitions.String(def->part_config));
 }
 
 void FillGates(const Definitions& definitions, absl::Span<const spool::GateDef* const> records,

@@ -64,6 +64,8 @@ void FillCall(const Definitions& definitions, const VariantDef& def, Variant* va
   variant->set_shapes_folded(def.flags & spool::kShapesFolded);
   variant->set_direct(def.flags & spool::kDirect);
   variant->set_mask_added(def.flags & spool::kMaskAdded);
+  variant->set_causal_asked(def.flags & spool::kCausalAsked);
+  variant->set_score_mod(def.flags & spool::kScoreMod);
   variant->set_dropout_p(def.dropout_p);
   variant->set_scale_given(def.flags & spool::kScaleGiven);
   if (variant->scale_given()) variant->set_scale(def.scale);

@@ -91,7 +91,7 @@ int64_t BytesOfInputs(const Variant& variant) {
 // A block mask or a score_mod that the reference could not make anew.
 void LeftOut(const Variant& variant, std::string* note) {
   if (variant.backend() != "flex-dense") return;
-  if (variant.facts().contains("flex.score_mod")) absl::StrAppend(note, "run without the program's score_mod");
+  if (variant.score_mod()) absl::StrAppend(note, "run without the program's score_mod");
   if (variant.mask_kind() != "block-mask") return;
   if (variant.mask_content() == "plain-causal" || variant.mask_content() == "all-true") return;
   absl::StrAppend(

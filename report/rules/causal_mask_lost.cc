@@ -21,15 +21,31 @@ bool MasksByItself(const Report& report, const std::string& function) {
 
 bool LostItsMask(const Report& report, const Variant& variant) {
   const Module& module = variant.module();
-  if (module.is_causal() != "yes" || variant.causal()) return false;
+  if ((module.is_causal() != "yes" && !variant.causal_asked()) || variant.causal()) return false;
   const int64_t queries = SeqQ(variant);
   if (queries <= 1 || queries != SeqKv(variant)) return false;
   if (IsSdpa(variant)) return variant.mask_kind() == "none";
+  if (variant.backend() == "flex-dense") {  // one that the layer was given, and lost, is mask-backend-mismatch
+    const bool given = !module.attention_mask().empty() && module.attention_mask() != "None";
+    return variant.mask_kind() == "none" && !variant.score_mod() && !given;
+  }
   if (variant.backend() != "eager" || variant.mask_kind() == "bool" || variant.mask_kind() == "float") return false;
   return module.attention_mask() == "None" && !module.function().empty() && !MasksByItself(report, module.function());
 }
 
 }  // namespace rules
+
+namespace {
+
+// "_native_flex_attention of diffusers was given is_causal=True"
+std::string AskedFunction(const Report& report, const Variant& variant) {
+  const Frame* site = rules::CallSite(report, variant);
+  const std::string library = rules::OwningLibrary(report, variant);
+  return absl::StrCat(site == nullptr ? "the caller" : site->function(), library.empty() ? "" : " of ", library,
+                      " was given is_causal=True");
+}
+
+}  // namespace
 
 void CheckCausalMaskLost(const Report& report, std::vector<Finding>* findings) {
   using namespace rules;
@@ -40,11 +56,21 @@ void CheckCausalMaskLost(const Report& report, std::vector<Finding>* findings) {
     const Module& module = first.module();
     Finding finding = Describe(cause);
     finding.clear_gates();
-    AddText(&finding, "module.is_causal", "yes");
+    const bool asked = module.is_causal() != "yes";
+    const bool flex = first.backend() == "flex-dense";
+    AddText(&finding, asked ? "is_causal" : "module.is_causal", asked ? "True, as an argument" : "yes");
     AddText(&finding, "mask passed", "None");
-    std::string why = absl::StrCat(module.class_name(), " is causal, and its attention ran over Sq=", SeqQ(first),
-                                   ", Sk=", SeqKv(first), " with no mask and no is_causal: each token saw the ones after it.");
-    if (module.selection_state() == "unset") {
+    std::string why = absl::StrCat(asked ? AskedFunction(report, first) : absl::StrCat(module.class_name(), " is causal"),
+                                   ", and its attention ran over Sq=", SeqQ(first), ", Sk=", SeqKv(first),
+                                   flex ? " with no block mask and no score_mod" : " with no mask and no is_causal",
+                                   ": each token saw the ones after it.");
+    if (flex) {
+      absl::StrAppend(&why, " flex_attention has no is_causal: what is to be hidden must be in its block mask.");
+      AddAdvice(&finding,
+                asked ? "pass a block mask beside is_causal, or take a backend that applies is_causal"
+                      : "build a causal block mask and pass it, or select sdpa, which applies is_causal by itself",
+                "create_block_mask(lambda b, h, q, kv: q >= kv, None, None, S, S)");
+    } else if (module.selection_state() == "unset") {
       absl::StrAppend(&why,
                       " With no implementation selected, Transformers builds no mask and runs eager, which ignores is_causal.");
       AddAdvice(
@@ -59,7 +85,9 @@ void CheckCausalMaskLost(const Report& report, std::vector<Finding>* findings) {
     } else {
       AddAdvice(&finding, "tell the operator", "is_causal=True");
     }
-    AddAdvice(&finding, "where the layer is meant to see both ways, say so on the module", "layer.is_causal = False");
+    if (!asked) {
+      AddAdvice(&finding, "where the layer is meant to see both ways, say so on the module", "layer.is_causal = False");
+    }
     finding.set_why(why);
     findings->push_back(std::move(finding));
   }

@@ -1,8 +1,11 @@
 // eager-attention: attention written out as QK^T, softmax, PV stored its scores. Who wrote it decides the advice.
+#include <set>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/rules/rules.h"
 #include "report/rules/selection.h"
+#include "report/rules/submodels.h"
 #include "report/rules/support.h"
 
 namespace attntrace {
@@ -68,15 +71,24 @@ void JudgeSelectedEager(const Module& module, Finding* finding) {
     return;
   }
   const std::string config = ModelSpeaks(module) ? absl::StrCat(module.model_class(), ".config") : module.config_class();
-  std::string why = absl::StrCat(config, "._attn_implementation is \"eager\"");
-  if (!module.requested().empty() && module.requested() != "eager") {
+  std::string why = absl::StrCat(config, "._attn_implementation is \"eager\""), fused = "\"sdpa\"";
+  if (module.requested_by() == "call") {
+    absl::StrAppend(&why, ": set after the model was made, by set_attn_implementation as it seems.");
+  } else if (module.requested().empty()) {
+    absl::StrAppend(&why, ": set on the configuration, or asked for where it could not be seen.");
+  } else if (module.requested_by() == "config" && module.requested() == "eager") {
+    absl::StrAppend(&why, ", as it was when the model was made: asked for by attn_implementation=\"eager\", or set on it.");
+  } else if (module.requested() != "eager") {
     absl::StrAppend(&why, ", though the model was made with \"", module.requested(), "\".");
+  } else if (module.requested_by() == "dict") {
+    absl::StrAppend(&why, ": asked for by attn_implementation={\"", module.part_config(), "\": \"eager\"}.");
+    fused = absl::StrCat("{\"", module.part_config(), "\": \"sdpa\"}");
   } else {
     absl::StrAppend(&why, ": asked for by attn_implementation=\"eager\".");
   }
   finding->set_why(why);
   AddAdvice(finding, "select a fused implementation; a class that supports none says so with a ValueError",
-            "attn_implementation=\"sdpa\"", Change::kSdpa);
+            absl::StrCat("attn_implementation=", fused), Change::kSdpa);
 }
 
 void JudgeMapsWanted(const Module& module, Finding* finding) {
@@ -135,7 +147,12 @@ void CheckEagerAttention(const Report& report, std::vector<Finding>* findings) {
     return absl::StrCat(AuthorOf(report, variant), "\n", variant.module().selection(), "\n",
                         variant.module().output_attentions());
   };
-  for (const Cause& cause : FindCauses(report, IsStored, key)) {
+  // A part that was left at eager is submodel-backend-differs' to tell, with its bytes, unless it has another reason to run it.
+  const std::set<uint32_t> odd = OddVariants(report);
+  const auto picks = [&](const Variant& variant) {
+    return IsStored(variant) && !(odd.contains(variant.id()) && variant.module().output_attentions().empty());
+  };
+  for (const Cause& cause : FindCauses(report, picks, key)) {
     const Module& module = cause.first().module();
     Finding finding = Describe(cause);
     switch (AuthorOf(report, cause.first())) {

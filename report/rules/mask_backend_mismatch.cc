@@ -42,7 +42,7 @@ bool AddsBool(const Variant& variant) { return variant.mask_added() && variant.p
 bool LosesBlockMask(const Variant& variant) {
   return variant.phase() != "backward" && variant.backend() == "flex-dense" && variant.mask_kind() == "none" &&
          (variant.module().attention_mask() == "Tensor" || variant.module().attention_mask() == "BlockMask") &&
-         variant.facts().count("flex.score_mod") == 0;
+         !variant.score_mod();
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,6 +90,29 @@ void AppendEvidence(const TextContext& context, const Finding& finding, std::str
   if (!parts.empty()) AppendLabelled(context, "shows", absl::StrJoin(parts, "; "), out);
 }
 
+// A table: what was asked for each part of a model, what its configuration says, what ran.
+void AppendSubmodels(const TextContext& context, const Finding& finding, std::string* out) {
+  if (finding.submodels_size() == 0) return;
+  std::vector<std::array<std::string, 4>> rows = {{"sub-model", "requested", "config", "ran"}};
+  for (const Submodel& part : finding.submodels()) {
+    const std::string name =
+        part.name().empty() ? part.config_class() : absl::StrCat(part.name(), " (", part.config_class(), ")");
+    rows.push_back({Printable(name), Printable(part.requested().empty() ? "-" : part.requested()), Printable(part.selected()),
+                    absl::StrCat(Printable(part.ran()), part.differs() ? " !" : "")});
+  }
+  std::array<int, 3> widths = {};
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], DisplayWidth(row[i]));
+  }
+  const char* label = "  parts   ";
+  for (const auto& row : rows) {
+    absl::StrAppend(out, label);
+    for (size_t i = 0; i < widths.size(); ++i) absl::StrAppend(out, PadRight(row[i], widths[i] + 2));
+    absl::StrAppend(out, row.back(), "\n");
+    label = "          ";
+  }
+}
+
 // One line a condition, with all the backends that it ruled out.
 void AppendGates(const TextContext& context, const Finding& finding, std::string* out) {
   std::vector<std::pair<const Gate*, std::vector<std::string>>> gates;
@@ -136,6 +160,7 @@ void AppendFinding(const TextContext& context, const Finding& finding, std::stri
   AppendBuilt(context, finding, out);
   if (!finding.ran().empty()) AppendLabelled(context, "ran", finding.ran(), out);
   if (!finding.why().empty()) AppendLabelled(context, "why", finding.why(), out);
+  AppendSubmodels(context, finding, out);
   AppendPeak(context, finding, out);
   AppendReference(context, finding, out);
   AppendEvidence(context, finding, out);

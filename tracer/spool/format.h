@@ -21,7 +21,7 @@
 namespace attntrace::spool {
 
 inline constexpr char kMagic[8] = {'A', 'T', 'T', 'N', 'S', 'P', 'L', '\n'};
-inline constexpr uint32_t kVersion = 7;  // Bump with any change in this file or in words.h.
+inline constexpr uint32_t kVersion = 8;  // Bump with any change in this file or in words.h.
 
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr uint32_t kMaxVariants = 2048;
@@ -190,7 +190,10 @@ struct ModuleDef {
   StringId model_selection;  // config._attn_implementation of the outermost module of the call path that has such a config
   StringId no_sdpa_class;    // class of the innermost PreTrainedModel around it, where its _supports_sdpa is False
   StringId requested;        // implementation asked for this part when the model was made, as far as that was seen
-  StringId requested_by;     // "name" (one for the whole model), "dict" (one a part), 0 where no request was seen
+  StringId requested_by;  // "name" (one for the whole model), "dict" (one a part), "config", "call" (later, what is unknown),
+                          // 0: none seen
+  StringId part;          // path of the innermost PreTrainedModel around it in that outermost module, 0 where they are the same
+  StringId part_config;   // key of the part's configuration in the outermost one ("vision_config"), 0 where it is not there
   uint32_t built_path;       // kPath id of what built the module, where it selects nothing and that was seen; else 0
 };
 
@@ -218,7 +221,9 @@ enum VariantFlags : uint32_t {
   kInference = 128,    // torch.inference_mode
   kDeterministic = 256,
   kAutocast = 512,
-  kMaskAdded = 1024,  // hand-written: a bool mask was added to the scores, which hides nothing
+  kMaskAdded = 1024,    // hand-written: a bool mask was added to the scores, which hides nothing
+  kCausalAsked = 2048,  // flex_attention: its caller was given is_causal=True
+  kScoreMod = 4096,     // flex_attention was given a score_mod
 };
 
 struct VariantDef {

@@ -55,7 +55,7 @@ def _shapes(variant):
 
 
 def _flags(variant):
-    texts = [key for key in ("causal", "gqa", "direct") if variant[key]]
+    texts = [key for key in ("causal", "causal_asked", "score_mod", "gqa", "direct") if variant[key]]
     if float(variant["dropout_p"]):
         texts.append(f"dropout={float(variant['dropout_p']):g}")
     if variant["mask_kind"] != "none":
@@ -105,6 +105,9 @@ def render(report, returncode, exact=()):
             first = {"module": None, "no_call_path": "", **report["incidents"][finding["incidents"][0] - 1]}
         lines.append(f"  calls {calls}" + (f", {_where(report, first, exact)}" if first else ""))
         lines += [f"  built {evidence['text']}" for evidence in finding["evidence"] if evidence["name"] == "built"]
+        lines += [f"  part {part['name'] or '-'} {part['config_class']} {part['config_key'] or '-'}: requested={part['requested'] or '-'}"
+                  f" config={part['selected']} ran={part['ran']} x{part['calls']}" + (" differs" if part["differs"] else "")
+                  for part in finding["submodels"]]
         lines += [f"  do: {advice['text']}" + (f" [{advice['code']}]" if advice["code"] else "") for advice in finding["advice"]]
     lines += [_incident(report, incident, exact) for incident in report["incidents"]]
     for blind in sorted(report["blind_spots"], key=lambda spot: spot["code"]):

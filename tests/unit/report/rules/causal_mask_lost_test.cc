@@ -61,6 +61,37 @@ TEST_CASE("encoders, cross attention, decoding, masked calls, and masks made ins
   CHECK(program.Findings("causal-mask-lost").empty());
 }
 
+TEST_CASE("flex_attention takes no is_causal", "[causal-mask-lost][fires]") {
+  const std::string flex =
+      "operator: 'FlexAttentionAutogradOp' backend: 'flex-dense' path: 'dense' count: 1 mask_kind: 'none' call_path: 8 ";
+  Program program;
+  SECTION("its caller was asked for it") {
+    program.Add(flex + "causal_asked: true", kShape, kShape, kShape);
+    const std::vector<Finding> findings = program.Findings("causal-mask-lost");
+    REQUIRE(findings.size() == 1);
+    CHECK_THAT(findings[0].why(), Contains("attention_forward of vendor was given is_causal=True"));
+    CHECK_THAT(Codes(findings[0]), Contains("create_block_mask") && !Contains("layer.is_causal"));
+  }
+  SECTION("the module is causal") {
+    program.Add(flex + LlamaModule("mine", "None"), kShape, kShape, kShape);
+    const std::vector<Finding> findings = program.Findings("causal-mask-lost");
+    REQUIRE(findings.size() == 1);
+    CHECK_THAT(findings[0].why(), Contains("LlamaAttention is causal") && Contains("no block mask and no score_mod"));
+  }
+}
+
+TEST_CASE("flex_attention with a mask, a score_mod, or nobody who asked", "[causal-mask-lost][silent]") {
+  const std::string flex = "operator: 'FlexAttentionAutogradOp' backend: 'flex-dense' path: 'dense' count: 1 call_path: 8 ";
+  Program program;
+  program.Add(flex + "mask_kind: 'none' ", kShape, kShape, kShape);
+  program.Add(flex + "mask_kind: 'block-mask' causal_asked: true", kShape, kShape, kShape);
+  program.Add(flex + "mask_kind: 'none' causal_asked: true score_mod: true", kShape, kShape, kShape);
+  program.Add(flex + "mask_kind: 'none' " + LlamaModule("mine", "BlockMask"), kShape, kShape, kShape);  // lost: a mismatch
+  program.Add(flex + "mask_kind: 'unknown' causal_asked: true", kShape, kShape, kShape);
+  program.Add(flex + "mask_kind: 'none' causal_asked: true", kShape, {1, 4, 64, 16}, {1, 4, 64, 16});
+  CHECK(program.Findings("causal-mask-lost").empty());
+}
+
 TEST_CASE("GPT-2 masked by itself before Transformers 5", "[causal-mask-lost][silent]") {
   const std::string gpt2 =
       kEager + LlamaModule("eager", "None", "function: 'transformers.models.gpt2.modeling_gpt2:eager_attention_forward'");

@@ -304,7 +304,7 @@ TEST_CASE("masks in their own place", "[mask-backend-mismatch][silent]") {
   program.Add("operator: 'flex_attention' backend: 'flex-triton' path: 'fused' count: 1 call_path: 8 " +
               LlamaModule("my_flex", "BlockMask"));
   program.Add(
-      "operator: 'flex_attention' backend: 'flex-dense' path: 'dense' count: 1 facts { key: 'flex.score_mod' value: 'm:bias' } "
+      "operator: 'flex_attention' backend: 'flex-dense' path: 'dense' count: 1 score_mod: true "
       "call_path: 8 " +
       LlamaModule("my_flex", "Tensor"));
   CHECK(program.Findings("mask-backend-mismatch").empty());

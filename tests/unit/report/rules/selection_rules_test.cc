@@ -12,12 +12,6 @@ constexpr char kSdpa[] =
 constexpr char kFlexDense[] =
     "operator: 'FlexAttentionAutogradOp' backend: 'flex-dense' path: 'dense' count: 2 score_bytes: 1000 call_path: 7 ";
 
-std::string Part(const std::string& config, const std::string& selection, const std::string& more = "") {
-  return "module { class_name: 'X' class_module: 'transformers.models.x' model_class: 'LlavaModel' model_selection: 'sdpa' "
-         "config_class: '" +
-         config + "' selection_state: 'set' selection: '" + selection + "' " + more + " } ";
-}
-
 TEST_CASE("sdpa is selected, and the class writes attention by hand: one finding", "[backend-not-as-asked][fires]") {
   Program program;
   program.Add(kEager + LlamaModule("sdpa", "Tensor"));
@@ -47,37 +41,6 @@ TEST_CASE("what was selected ran, or its name says nothing", "[backend-not-as-as
   program.Add("operator: 'flash_attn::_flash_attn_forward' backend: 'flash-attn-2' path: 'fused' count: 1 call_path: 2 " +
               LlamaModule("flash_attention_2", "None"));
   CHECK(program.Findings("backend-not-as-asked").empty());
-}
-
-TEST_CASE("two towers that differ", "[submodel-backend-differs][fires]") {
-  Program program;
-  program.Add(kSdpa + Part("LlamaConfig", "sdpa", "requested: 'sdpa' requested_by: 'name'"));
-  program.Add(kEager + Part("CLIPVisionConfig", "eager", "requested: 'sdpa' requested_by: 'name'"));
-  const std::vector<Finding> findings = program.Findings("submodel-backend-differs");
-  REQUIRE(findings.size() == 1);
-  CHECK(findings[0].variants(0) == 2);
-  CHECK(EvidenceText(findings[0], "CLIPVisionConfig") == "requested sdpa, selected eager, ran eager");
-  CHECK_THAT(findings[0].why(), Contains("LlavaModel selects \"sdpa\", and CLIPVisionConfig has \"eager\""));
-}
-
-TEST_CASE("two towers as asked for, or the same", "[submodel-backend-differs][silent]") {
-  Program program;
-  SECTION("by a dictionary") {
-    program.Add(kSdpa + Part("LlamaConfig", "sdpa", "requested: 'sdpa' requested_by: 'dict'"));
-    program.Add(kEager + Part("CLIPVisionConfig", "eager", "requested: 'eager' requested_by: 'dict'"));
-  }
-  SECTION("the same") {
-    program.Add(kSdpa + Part("LlamaConfig", "sdpa"));
-    program.Add(kSdpa + Part("CLIPVisionConfig", "sdpa"));
-  }
-  SECTION("two models of one class, compared") {
-    program.Add(kSdpa + Part("LlamaConfig", "sdpa"));
-    program.Add(kSdpa + Part("CLIPVisionConfig", "sdpa"));
-    for (const char* const config : {"LlamaConfig", "CLIPVisionConfig"}) {
-      program.Add(kEager + Part(config, "eager")).mutable_module()->set_model_selection("eager");
-    }
-  }
-  CHECK(program.Findings("submodel-backend-differs").empty());
 }
 
 TEST_CASE("a fused forward with a dense backward", "[backward-dense][fires]") {
