@@ -98,10 +98,10 @@ CachedModule DefineModule(uint64_t key, const ModuleFacts& facts) noexcept {
   def.is_causal = facts.is_causal;
   def.training = facts.training;
   uint64_t kind = 1;
-  for (const std::string* text : {&facts.class_name, &facts.class_module, &facts.config_class, &facts.selection,
-                                  &facts.function, &facts.output_attentions, &facts.model_class, &facts.attention_mask,
-                                  &facts.model_selection, &facts.no_sdpa_class, &facts.requested, &facts.requested_by,
-                                  &facts.part, &facts.part_config}) {
+  for (const std::string* text :
+       {&facts.class_name, &facts.class_module, &facts.config_class, &facts.selection, &facts.function,
+        &facts.output_attentions, &facts.model_class, &facts.attention_mask, &facts.model_selection, &facts.no_sdpa_class,
+        &facts.requested, &facts.requested_by, &facts.part, &facts.part_config}) {
     kind = Hash(kind, *text);
   }
   kind = Mix(kind, static_cast<uint64_t>(facts.selection_state) << 16 | (static_cast<uint64_t>(facts.is_causal) & 0xff) << 8 |

@@ -65,17 +65,16 @@ std::string Payload(const SpoolRecord& record) {
                             return absl::StrCat("flags=", p.flags, " frames=", absl::StrJoin(ids, ids + count, ","));
                           }));
     case RecordKind::kModule:
-      return absl::StrCat("module ", Describe<spool::ModuleDef>(record, [](const spool::ModuleDef& m) {
-                            return absl::StrCat(
-                                "class=", m.class_name, " class_module=", m.class_module, " config=", m.config_class,
-                                " selection=", m.selection, " state=", static_cast<int>(m.selection_state),
-                                " function=", m.function, " is_causal=", static_cast<int>(m.is_causal),
-                                " training=", static_cast<int>(m.training), " output_attentions=", m.output_attentions,
-                                " model=", m.model_class, " attention_mask=", m.attention_mask,
-                                " model_selection=", m.model_selection, " no_sdpa=", m.no_sdpa_class,
-                                " requested=", m.requested, "/", m.requested_by, " part=", m.part, "/", m.part_config,
-                                " built_path=", m.built_path);
-                          }));
+      return absl::StrCat(
+          "module ", Describe<spool::ModuleDef>(record, [](const spool::ModuleDef& m) {
+            return absl::StrCat(
+                "class=", m.class_name, " class_module=", m.class_module, " config=", m.config_class,
+                " selection=", m.selection, " state=", static_cast<int>(m.selection_state), " function=", m.function,
+                " is_causal=", static_cast<int>(m.is_causal), " training=", static_cast<int>(m.training),
+                " output_attentions=", m.output_attentions, " model=", m.model_class, " attention_mask=", m.attention_mask,
+                " model_selection=", m.model_selection, " no_sdpa=", m.no_sdpa_class, " requested=", m.requested, "/",
+                m.requested_by, " part=", m.part, "/", m.part_config, " built_path=", m.built_path);
+          }));
     case RecordKind::kVariant:
       return absl::StrCat("variant ", Describe<spool::VariantDef>(record, Variant));
     case RecordKind::kLayer:
