@@ -138,7 +138,8 @@ void AppendAdvice(const TextContext& context, const Finding& finding, std::strin
   bool first = true;
   for (const Advice& advice : finding.advice()) {
     const std::string proof = Proof(advice);
-    const absl::string_view text = absl::StripPrefix(advice.text(), "or ");
+    absl::string_view text = advice.text();
+    for (const char* said : {"or ", "or, "}) text = absl::StripPrefix(text, said);
     AppendLabelled(context, first ? "do" : "", absl::StrCat(first ? "" : "or ", text, proof), out);
     // The change itself is never broken: it is made to be copied.
     for (absl::string_view line : absl::StrSplit(advice.code(), '\n', absl::SkipEmpty())) {

@@ -103,6 +103,31 @@ TEST_CASE("what built a finding's modules is shown where its rule says so") {
   CHECK_FALSE(Has(text, "somewhere"));
 }
 
+TEST_CASE("further advice says `or` once, whoever says it") {
+  for (const char* const text : {"run it on CUDA", "or run it on CUDA", "or, run it on CUDA"}) {
+    Report report = SampleWithFindings();
+    report.mutable_findings(0)->mutable_advice(1)->set_text(text);
+    CHECK(Has(Text(report), "\n          or run it on CUDA"));
+  }
+}
+
+TEST_CASE("the parts of a model are a table, those that differ marked") {
+  Report report = SampleWithFindings();
+  for (const bool differs : {true, false}) {
+    Submodel& part = *report.mutable_findings(0)->add_submodels();
+    part.set_name(differs ? "model.vision_tower" : "");
+    part.set_config_class(differs ? "CLIPVisionConfig" : "LlamaConfig");
+    if (differs) part.set_requested("sdpa");
+    part.set_selected(differs ? "eager" : "sdpa");
+    part.set_ran(differs ? "eager" : "sdpa (flash)");
+    part.set_differs(differs);
+  }
+  CHECK(Has(Text(report),
+            "  parts   sub-model                              requested  config  ran\n"
+            "          model.vision_tower (CLIPVisionConfig)  sdpa       eager   eager !\n"
+            "          LlamaConfig                            -          sdpa    sdpa (flash)\n"));
+}
+
 TEST_CASE("a fused run is short") {
   SpoolBuilder builder;
   builder.Environment("torch", "2.11.0+cpu");
