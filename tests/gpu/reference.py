@@ -19,7 +19,7 @@ def call_of(variant):
             "dropout_p": variant.get("dropout_p", 0), "scale": variant["scale"] if variant.get("scale_given") else None}
 
 
-def held_against_statistics(job, report, name):
+def held_against_statistics(job, report, name, cudnn):
     """Every run that PyTorch alone can make, against torch.cuda's statistics of the same call in a program of its own."""
     by_id = {variant["id"]: variant for variant in report.variants}
     paths = ("math", "flash", "efficient", "cudnn", "fused")
@@ -28,7 +28,7 @@ def held_against_statistics(job, report, name):
               "call": call_of(by_id[run["variants"][0]])} for run in runs]
     listed = job.work / f"{name}.json"
     listed.write_text(json.dumps(asked))
-    there = json.loads(job.untraced("peaks.py", str(listed)).stdout.splitlines()[-1])
+    there = json.loads(job.untraced("peaks.py", str(listed), CUDNN=cudnn).stdout.splitlines()[-1])
     wrong = [f"{run['path']} {run.get('changes', [])} {[t['sizes'] for t in by_id[run['variants'][0]]['tensors']]}: "
              f"{number(run, 'total_peak_bytes')}, by torch.cuda {peak}"
              for run, peak in zip(runs, there) if abs(number(run, "total_peak_bytes") - peak) > 0.02 * peak + SLACK]
@@ -64,7 +64,8 @@ def matrix(job, mode, cudnn):
     expect(not wrong, "\n".join(wrong))
     expected = {0: 5, 1: 4}[cudnn]  # float64, GQA of D=512, stride, 3-D; without cuDNN also GQA with a mask
     expect(math >= expected, f"{math} calls ran math, at least {expected} expected")
-    return f"{math} math calls with a fused twin and proven advice, {held_against_statistics(job, report, f'runs-{mode}-{cudnn}')} runs within 2 % of torch.cuda"
+    switches = cudnn if mode == "inline" else 1  # in the program its own switches hold; after it, PyTorch's defaults
+    return f"{math} math calls with a fused twin and proven advice, {held_against_statistics(job, report, f'runs-{mode}-{cudnn}', switches)} runs within 2 % of torch.cuda"
 
 
 def long(job):

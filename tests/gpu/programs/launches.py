@@ -20,7 +20,7 @@ def fastest(work, times=200, bursts=60):
 
 
 q = torch.ones(1, 2, 64, 64, device="cuda", dtype=torch.bfloat16)
-for _ in range(50):  # the window in which kernels are named has closed
+for _ in range(500):  # the window in which kernels are named closes
     torch.nn.functional.scaled_dot_product_attention(q, q, q)
 x, one = torch.zeros(8, device="cuda"), torch.ones(8, device="cuda")
 layer, batch = torch.nn.Linear(8, 8, device="cuda"), torch.ones(2, 8, device="cuda", requires_grad=True)

@@ -1,6 +1,7 @@
 # What calls take by torch.cuda's own statistics: an independent check of reference runs. Reads a JSON list of runs, as a report has
 # them (path, changes, and the call of their variant), makes each twice, and prints the peaks of the second time.
 import json
+import os
 import sys
 
 import torch
@@ -10,6 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 PATHS = {"math": [SDPBackend.MATH], "flash": [SDPBackend.FLASH_ATTENTION], "efficient": [SDPBackend.EFFICIENT_ATTENTION],
          "cudnn": [SDPBackend.CUDNN_ATTENTION],
          "fused": [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION]}
+if os.environ.get("CUDNN") == "0":  # a program that switched it off
+    PATHS["fused"].pop()
 
 
 def make(spec, random=True):
