@@ -45,12 +45,21 @@ bool EndsWith(const std::string& text, const char* end) noexcept {
 bool IsTrue(Object* value) noexcept { return value != nullptr && value == Py().true_object; }
 
 // torch._dynamo.config.<name> as it stands: what the program set, else nothing.
-Object* Configured(const char* name) noexcept {
+Ref Configured(const char* name) noexcept {
   Object* const module = python::LoadedModule("torch._dynamo.config");
   Object* const all = module != nullptr ? OwnAttribute(module, "_config") : nullptr;
-  if (all == nullptr || python::TypeOf(all) != Py().dict_type) return nullptr;
+  if (all == nullptr || python::TypeOf(all) != Py().dict_type) return Ref();
   Object* const entry = Py().PyDict_GetItemString(all, name);
-  return entry != nullptr ? OwnAttribute(entry, "user_override") : nullptr;
+  Object* const set = entry != nullptr ? OwnAttribute(entry, "user_override") : nullptr;
+  if (set == nullptr) return Ref();
+  Object* value = set;
+  if (python::TypeOf(set) == Py().context_variable_type && Py().PyContextVar_Get != nullptr) {  // PyTorch 2.15
+    if (Py().PyContextVar_Get(set, nullptr, &value) == 0) return Ref(value);
+    Py().PyErr_Clear();
+    return Ref();
+  }
+  Py().Py_IncRef(value);
+  return Ref(value);
 }
 
 std::string LongText(Object* value) noexcept {
@@ -137,8 +146,8 @@ void ReadSwitches(VariantFacts* facts) {
   Object* const flex = python::LoadedModule(kFlexModule);
   if (flex != nullptr && IsTrue(OwnAttribute(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG")))
     facts->emplace_back("flex.debug", "on");
-  if (IsTrue(Configured("disable"))) facts->emplace_back("dynamo.disable", "config");
-  if (IsTrue(Configured("suppress_errors"))) facts->emplace_back("dynamo.suppress_errors", "config");
+  if (IsTrue(Configured("disable").get())) facts->emplace_back("dynamo.disable", "config");
+  if (IsTrue(Configured("suppress_errors").get())) facts->emplace_back("dynamo.suppress_errors", "config");
   Object* const frames = python::LoadedModule("torch._dynamo.eval_frame");
   Object* const stance = frames != nullptr ? OwnAttribute(frames, "_stance") : nullptr;
   if (stance == nullptr) return;

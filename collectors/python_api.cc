@@ -51,6 +51,7 @@ bool Load() noexcept {
   g_api.cell_type = dlsym(RTLD_DEFAULT, "PyCell_Type");
   g_api.bytes_type = dlsym(RTLD_DEFAULT, "PyBytes_Type");
   g_api.list_type = dlsym(RTLD_DEFAULT, "PyList_Type");
+  g_api.context_variable_type = dlsym(RTLD_DEFAULT, "PyContextVar_Type");
   if (void* const at = dlsym(RTLD_DEFAULT, "PyExc_BaseException"); at != nullptr)
     g_api.base_exception = *static_cast<void**>(at);
   g_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");

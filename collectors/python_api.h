@@ -60,8 +60,9 @@ using Object = void;
   X(int, PyFrame_GetLasti, (Object*))                      /* 3.11 */ \
   X(Object*, PyFrame_GetGlobals, (Object*))                /* 3.11 */ \
   X(Object*, PyFrame_GetVarString, (Object*, const char*)) /* 3.12 */ \
-  X(int, Py_IsFinalizing, ())                              /* 3.13 */ \
-  X(int, _Py_IsFinalizing, ())                             /* to 3.12 */
+  X(int, PyContextVar_Get, (Object*, Object*, Object**))              \
+  X(int, Py_IsFinalizing, ())  /* 3.13 */                             \
+  X(int, _Py_IsFinalizing, ()) /* to 3.12 */
 
 struct Api {
 #define ATTNTRACE_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
@@ -77,6 +78,7 @@ struct Api {
   void* cell_type = nullptr;
   void* list_type = nullptr;
   void* bytes_type = nullptr;
+  void* context_variable_type = nullptr;
   void* base_exception = nullptr;
   void* none = nullptr;
   void* true_object = nullptr;
