@@ -100,12 +100,22 @@ std::string SelectionOf(Object* config) noexcept {
   return python::Text(python::OwnAttribute(config, "_attn_implementation_internal"));
 }
 
+// Names of a configuration's parts, as keys; null where it has none.
+Object* PartsOf(Object* config) noexcept {
+  // The first is made up when it is asked for in Transformers 5.24, from the second.
+  for (const char* const name : {"sub_configs", "sub_configs_defaults"}) {
+    Object* const parts = ClassAttribute(TypeOf(config), name);
+    if (parts != nullptr && TypeOf(parts) == Py().dict_type) return parts;
+  }
+  return nullptr;
+}
+
 void ReadConfigured(Object* model, Request* request) {
   Object* const config = python::OwnAttribute(model, "config");
   if (config == nullptr || config == Py().none) return;
   request->configured[""] = SelectionOf(config);
-  Object* const parts = ClassAttribute(TypeOf(config), "sub_configs");
-  if (parts == nullptr || TypeOf(parts) != Py().dict_type) return;
+  Object* const parts = PartsOf(config);
+  if (parts == nullptr) return;
   intptr_t at = 0;
   Object *key = nullptr, *type = nullptr;
   while (Py().PyDict_Next(parts, &at, &key, &type) != 0) {
@@ -158,8 +168,8 @@ std::string SourceOf(Object* config) noexcept {
 
 // Name under which `root` holds the configuration `config`, itself or further down; by its class where `config` is null.
 std::string KeyOf(Object* root, Object* config, const std::string& config_class, int depth) noexcept {
-  Object* const parts = ClassAttribute(TypeOf(root), "sub_configs");
-  if (parts == nullptr || TypeOf(parts) != Py().dict_type) return {};
+  Object* const parts = PartsOf(root);
+  if (parts == nullptr) return {};
   intptr_t at = 0;
   Object *key = nullptr, *type = nullptr;
   while (Py().PyDict_Next(parts, &at, &key, &type) != 0) {
