@@ -14,8 +14,8 @@ struct AttntraceHooks {
 
   // One allocation (bytes > 0) or free (bytes < 0) of tensor storage. Called on any thread, perhaps under PyTorch's
   // allocator lock: count and return; no allocation through PyTorch, no Python, no CUDA. `device_type` is c10::DeviceType
-  // (0 CPU, 1 CUDA). `total_allocated` is the allocator's own live figure. A null pointer: a sum over what other threads
-  // reported while the agent was starting.
+  // (0 CPU, 1 CUDA). `total_allocated` is a device allocator's own live figure, 0 of the CPU's. A null pointer: a sum over what
+  // other threads reported while the agent was starting.
   void (*memory)(void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved, int8_t device_type,
                  int8_t device_index);
 
