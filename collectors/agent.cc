@@ -82,7 +82,8 @@ void OnExit() {
   Spool().header().state.store(spool::State::kCleanExit, std::memory_order_release);
 }
 
-const AttntraceHooks kHooks = {sizeof(AttntraceHooks), OnMemory, nullptr, OnAudit, OnExit, OnCupti, SkipEvent, SkipRecord};
+const AttntraceHooks kHooks = {sizeof(AttntraceHooks), OnMemory, nullptr, OnAudit, OnExit, OnCupti, SkipEvent, SkipRecord,
+                               SameRecordState};
 
 void SetCounter(Counter counter, uint64_t value) noexcept {
   Spool().header().counters[static_cast<size_t>(counter)].store(value, std::memory_order_relaxed);

@@ -66,9 +66,10 @@ Owned ContextFor(const StepEnd& end) noexcept {
   return Owned(context);
 }
 
-// Whether OnKnown would do something with an operator's event while no candidate and no backward is open.
-bool MayMatter(const Operator* op) noexcept {
-  return op != nullptr && op->role != Role::kBarrier && op->role != Role::kSoftmax;
+// In what OnKnown does while no candidate and no backward is open.
+Interest InterestIn(const Operator* op) noexcept {
+  if (op == nullptr || op->role == Role::kBarrier || op->role == Role::kSoftmax) return Interest::kNone;
+  return op->role == Role::kSum ? Interest::kAfterRange : Interest::kAlways;
 }
 
 Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
@@ -105,6 +106,9 @@ Owned OnKnown(ThreadState* state, const at::RecordFunction& event, const Operato
     case Role::kDraw:
       NoteConstruction();
       return nullptr;
+    case Role::kRange:
+      WantSums(state);
+      return !state->call.open && state->lineage.active() ? ContextFor(BeginStep(state, event)) : nullptr;
     case Role::kSum:
       if (BeginBlockMask(state, event)) return ContextOf(Context::kBlockMask);
       return !state->call.open && state->lineage.active() ? ContextFor(BeginStep(state, event)) : nullptr;
@@ -132,7 +136,7 @@ Owned OnFunctionApplied(ThreadState* state, const at::RecordFunction& event) {
 Owned OnFunction(ThreadState* state, const at::RecordFunction& event, EventSource source) {
   const char* const name = event.name();
   const Operator* const op = FindOperator(name);
-  LearnFunction(source, name, MayMatter(op));
+  LearnFunction(source, name, InterestIn(op));
   if (g_watch_asks.load(std::memory_order_relaxed)) TendWatch();
   if (HasLooseCalls(*state)) CountLooseCalls(state);
   // Outside of any backward: whatever was left open there has ended.

@@ -19,7 +19,9 @@ TORCH_API int get_current_graph_task_id();  // in engine.h, which takes long to 
 namespace attntrace {
 namespace {
 
-enum class Verdict : uint8_t { kUnknown, kKeep, kSkip, kEngine };
+constexpr int kSumsAfterRange = 64;  // create_block_mask sums once; a mask_mod may sum before it
+
+enum class Verdict : uint8_t { kUnknown, kKeep, kSkip, kEngine, kAfterRange };
 
 // Verdicts by address, open addressing; only added to. Addresses are of code and vtables and have no use for their top byte.
 class Verdicts {
@@ -102,7 +104,12 @@ int SkipEvent(void* result, uint8_t, const void* caller, void** thread) noexcept
   ThreadState* const state = Quiet(thread);
   if (state == nullptr) return 0;
   const Verdict verdict = g_places.Of(caller);
-  if (verdict != Verdict::kSkip && !(verdict == Verdict::kEngine && IsIdleNode())) {
+  if (verdict == Verdict::kAfterRange) {
+    if (state->sums_wanted > 0) {
+      --state->sums_wanted;
+      return 0;
+    }
+  } else if (verdict != Verdict::kSkip && !(verdict == Verdict::kEngine && IsIdleNode())) {
     if (verdict != Verdict::kKeep) state->source = {caller, EventSource::kStep};
     return 0;
   }
@@ -122,11 +129,25 @@ int SkipRecord(void* record, uint8_t, const void* caller, void** thread) noexcep
   return 1;
 }
 
-void LearnFunction(EventSource source, const char* name, bool wanted) {
+// Callbacks of the thread's own are for PyTorch to compare; new global ones it takes up by their version, at the next event.
+int SameRecordState(const void* state) noexcept {
+  const auto& asked = *static_cast<const at::RecordFunctionTLS*>(state);
+  const at::RecordFunctionTLS& present = at::get_record_function_tls_();
+  return asked.tls_record_function_enabled_ == present.tls_record_function_enabled_ && asked.sorted_tls_callbacks_.empty() &&
+         present.sorted_tls_callbacks_.empty();
+}
+
+void WantSums(ThreadState* state) noexcept { state->sums_wanted = kSumsAfterRange; }
+
+void LearnFunction(EventSource source, const char* name, Interest interest) {
   if (source.caller == nullptr) return;
-  const bool skip = source.kind == EventSource::kRecord ? strncmp(name, "autograd::engine::evaluate_function: ", 37) == 0
-                                                        : !wanted && MakesOnly(source.caller, name);
-  g_places.Put(source.caller, skip ? Verdict::kSkip : Verdict::kKeep);
+  Verdict verdict = Verdict::kKeep;
+  if (source.kind == EventSource::kRecord) {
+    if (strncmp(name, "autograd::engine::evaluate_function: ", 37) == 0) verdict = Verdict::kSkip;
+  } else if (interest != Interest::kAlways && MakesOnly(source.caller, name)) {
+    verdict = interest == Interest::kNone ? Verdict::kSkip : Verdict::kAfterRange;
+  }
+  g_places.Put(source.caller, verdict);
 }
 
 void LearnNode(EventSource source, const at::RecordFunction& event) {

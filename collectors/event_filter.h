@@ -23,8 +23,15 @@ void StartEventFilter(const uint32_t* global_callbacks, bool others_before) noex
 int SkipEvent(void* result, uint8_t scope, const void* caller, void** thread) noexcept;
 int SkipRecord(void* record, uint8_t scope, const void* caller, void** thread) noexcept;
 
-// What came of the event that was let through last on this thread. `wanted`: the dispatch collector may do something with it.
-void LearnFunction(EventSource source, const char* name, bool wanted);
+int SameRecordState(const void* state) noexcept;
+
+// Whether the dispatch collector does something with an operator's event while nothing is open on its thread. Sums are a part
+// of every backward, and wanted where create_block_mask may be what sums: for some time after the thread made a range.
+enum class Interest : uint8_t { kNone, kAfterRange, kAlways };
+void WantSums(ThreadState* state) noexcept;
+
+// What came of the event that was let through last on this thread.
+void LearnFunction(EventSource source, const char* name, Interest interest);
 void LearnNode(EventSource source, const at::RecordFunction& event);
 
 // Whether this thread is inside the autograd engine, in or between nodes.

@@ -81,6 +81,7 @@ constexpr Row kTable[] = {
     {"aten::baddbmm_", Match::kName, Role::kProduct, Backend::kUnknown, false},
     {"aten::normal_", Match::kName, Role::kDraw, Backend::kUnknown, false},
     {"aten::uniform_", Match::kName, Role::kDraw, Backend::kUnknown, false},
+    {"aten::arange", Match::kName, Role::kRange, Backend::kUnknown, false},
     {"aten::sum", Match::kName, Role::kSum, Backend::kUnknown, false},
     {"aten::where", Match::kName, Role::kWhere, Backend::kUnknown, false},
     // What mixes scores with parameters or across rows: a router's or classifier's logits come out of these.

@@ -25,6 +25,7 @@ enum class Role : uint8_t {
   kCompiledFunction,
   kDraw,   // random numbers into a tensor: perhaps the weights of a model that is being made
   kWhere,  // inside an uncompiled flex_attention: its mask, evaluated
+  kRange,  // create_block_mask begins with these
   kSum,    // of six dimensions inside create_block_mask: the full grid is blocked
 };
 

@@ -131,6 +131,7 @@ struct ThreadState {
   BackwardNode nodes[kMaxNodes];  // those whose event was made
   int node_depth = 0;
   EventSource source;
+  int sums_wanted = 0;                        // events of so many more aten::sum are made
   void** slot = nullptr;                      // where the preload keeps this state's address
   FunctionBackward functions[kMaxFunctions];  // a checkpoint's, and those in its recompute
   int function_depth = 0;

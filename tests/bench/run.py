@@ -79,6 +79,7 @@ def main():
     row("operator that is not attention (torch.add)", operators, "operator", "ns", 1, 150)
     row("attention call of a known variant (SDPA)", operators, "attention", "ns", 1, 10000)
     row("allocation (torch.empty)", operators, "allocation", "ns", 1)
+    row("a linear layer, forward and backward", operators, "layer", "ns", 1)
     if llama:
         row("training step of a small Llama", llama, "step", "ms", 1000, 1.02, ratio=True)
         row("from the program's last line to the prompt", llama, "end", "ms", 1000, 1000)

@@ -25,21 +25,24 @@ namespace {
 #define ATTNTRACE_STEPS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
 #define ATTNTRACE_RECORD "_ZN2at14RecordFunctionC1ENS_11RecordScopeE"
 #define ATTNTRACE_ADD "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE"
+#define ATTNTRACE_SET "_ZN2at24set_record_function_tls_ERKNS_17RecordFunctionTLSE"
 
 // A C++ function's result that is no plain value is built where the caller says, in the first argument.
 using Steps = void* (*)(void* result, uint8_t scope);
 using Record = void (*)(void* record, uint8_t scope);
+using Set = void (*)(const void* state);
 
 std::atomic<Steps> g_steps{nullptr};
 std::atomic<Record> g_record{nullptr};
 std::atomic<void*> g_add{nullptr};
+std::atomic<Set> g_set{nullptr};
 
 // What the agent keeps of a thread: reached at the cost of a load here, where the agent's own thread-locals take a call.
 thread_local void* t_agent_thread = nullptr;
 
 // libtorch_cpu's own, or that of a LibTorch under another name, which the caller is part of or needs. It may be mapped
-// RTLD_LOCAL, out of RTLD_NEXT's sight; its handle is kept. Every thread that comes here first looks for itself: one that waited
-// for another could hold the loader's lock.
+// RTLD_LOCAL, out of RTLD_NEXT's sight; its handle is kept. Every thread that comes here first looks for itself: one that
+// waited for another could hold the loader's lock.
 void* Find(const char* name, const void* caller) noexcept {
   const int saved_errno = errno;
   char path[PATH_MAX];
@@ -84,6 +87,16 @@ void AttntraceRecord(void* record, uint8_t scope) {
     if (hooks->skip_record(record, scope, __builtin_return_address(0), &t_agent_thread)) return;
   }
   Real(&g_record, ATTNTRACE_RECORD, __builtin_return_address(0))(record, scope);
+}
+
+// The autograd engine sets it twice around every node, and every time PyTorch sorts its callbacks into scopes anew: with one
+// registered, that takes longer than to see that nothing changes.
+__attribute__((visibility("default"))) void AttntraceSet(const void* state) asm(ATTNTRACE_SET);
+void AttntraceSet(const void* state) {
+  if (const AttntraceHooks* const hooks = ConnectedHooks(); hooks != nullptr && hooks->same_record_state != nullptr) {
+    if (hooks->same_record_state(state)) return;
+  }
+  Real(&g_set, ATTNTRACE_SET, __builtin_return_address(0))(state);
 }
 
 // Counted, and then left to the real one with registers and stack as they came: the callback is handed over by value.

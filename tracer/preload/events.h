@@ -2,7 +2,7 @@
 //
 // With any callback registered, PyTorch makes an event of every operator and every autograd node: it boxes the arguments and
 // builds the node's name twice. An agent that knows beforehand that an event is of no interest to anybody says so here, and it
-// is never made. The same three functions with the same mangled names in every PyTorch from 2.6 to 2.15; their use of registers
+// is never made. The same four functions with the same mangled names in every PyTorch from 2.6 to 2.15; their use of registers
 // and stack is that of x86-64, elsewhere PyTorch's own are used.
 #pragma once
 

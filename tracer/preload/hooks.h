@@ -39,6 +39,9 @@ struct AttntraceHooks {
   // `*thread` is the agent's own, null at a thread's first question.
   int (*skip_event)(void* result, uint8_t scope, const void* caller, void** thread);
   int (*skip_record)(void* record, uint8_t scope, const void* caller, void** thread);
+
+  // PyTorch is about to set its thread's callbacks to `state`, an at::RecordFunctionTLS. Not 0: nothing would change.
+  int (*same_record_state)(const void* state);
 };
 
 // CUPTI through the preload, which shares its one subscription between the agent and a client of the program's. Any thread;
