@@ -188,39 +188,6 @@ Phase ForwardPhase(const ThreadState& state) noexcept {
   return state.node_depth > 0 || InsideEngine() ? Phase::kRecompute : Phase::kForward;
 }
 
-bool BeginBlockMask(ThreadState* state, const at::RecordFunction& event) {
-  const Inputs inputs = event.inputs();
-  if (state->block_mask.open || inputs.empty() || KindOf(inputs[0]) != TensorKind::kPlain) return false;
-  const at::Tensor& grid = inputs[0].toTensor();
-  if (grid.dim() != 6 || !BlocksFullGrid()) return false;
-  AttachAfterFork();
-  BlockMask& mask = state->block_mask;
-  const Inside ours(state);
-  mask.site = Where(&state->Caches().paths, state->compiled_depth);
-  mask.bytes = grid.nbytes();
-  const int space =
-      MemorySpace(grid.is_cuda() ? DeviceKind::kCuda : DeviceKind::kCpu, grid.is_cuda() ? grid.device().index() : 0);
-  mask.open = state->memory.Open(&mask.meter, space, 0);
-  return mask.open;
-}
-
-void EndBlockMask(ThreadState* state) {
-  BlockMask& mask = state->block_mask;
-  if (!mask.open) return;
-  mask.open = false;
-  Incident incident;
-  incident.kind = IncidentKind::kBlockMask;
-  incident.site = mask.site;
-  incident.op = "create_block_mask";
-  incident.bytes = mask.bytes;
-  incident.peak_bytes = mask.meter.Peak() + static_cast<int64_t>(mask.bytes);  // the grid itself was there before
-  incident.thread = ThreadId(state);
-  state->memory.Close(&mask.meter);
-  const Inside ours(state);
-  RecordIncident(incident);
-  RefreshEnvironment();
-}
-
 bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operator& op) {
   OpenCall& call = state->call;
   call.record = CallRecord{};
@@ -285,32 +252,6 @@ void Refine(ThreadState* state, const at::RecordFunction& event, const Operator&
   record = inner;
   const Inside ours(state);
   LookClosely(state, event, op);
-}
-
-void ReadFlexMask(ThreadState* state, const at::RecordFunction& event) {
-  OpenCall& call = state->call;
-  const CallRecord& record = call.record;
-  if (record.backend != Backend::kFlexDense || record.mask_kind != MaskKind::kBlockMask ||
-      call.content_now != MaskContent::kUnread) {
-    return;
-  }
-  const Inputs inputs = event.inputs();
-  if (inputs.empty() || KindOf(inputs[0]) != TensorKind::kPlain) return;
-  const at::Tensor& visible = inputs[0].toTensor();
-  const Geometry geometry = GeometryOf(record, false);
-  if (visible.scalar_type() != at::kBool || visible.dim() != 4 || visible.size(-2) != geometry.rows ||
-      visible.size(-1) != geometry.columns) {
-    return;
-  }
-  CallCaches& caches = state->Caches();
-  const uint64_t signature = Mix(SignatureOf(record), 0xf1e);
-  const uint32_t* const seen = caches.looks.Find(signature);
-  const uint32_t count = seen != nullptr ? *seen + 1 : 1;
-  caches.looks.Put(signature, count);
-  // As for SDPA's masks: a device is waited for once, and never while a graph is captured.
-  const bool readable = visible.is_cuda() ? count == 1 && !IsCapturing(visible.device().index()) : (count & (count - 1)) == 0;
-  const Inside ours(state);
-  if (readable) call.content_now = ReadMask(visible);
 }
 
 void FinishCall(ThreadState* state) {

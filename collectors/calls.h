@@ -1,5 +1,6 @@
-// What the dispatch collector does with events of attention: opening and closing calls of operators (calls.cc), hand-written
-// attention (handwritten.cc), backwards (backward.cc). All noexcept at their callers; run on the event's thread.
+// What the dispatch collector does with events of attention: opening and closing calls of operators (calls.cc), block masks
+// (block_mask.cc), hand-written attention (handwritten.cc), backwards (backward.cc). All noexcept at their callers; run on the
+// event's thread.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -13,7 +14,8 @@ namespace attntrace {
 bool BeginCall(ThreadState* state, const at::RecordFunction& event, const Operator& op);
 // An attention operator starts inside an open call: it may tell the backend, or what an outer autocast made of the inputs.
 void Refine(ThreadState* state, const at::RecordFunction& event, const Operator& op);
-// aten::where inside an open call: where that is an uncompiled flex_attention with a block mask, its content is read.
+// aten::where inside an open call: where that is an uncompiled flex_attention with a block mask, its content is read, and how
+// many of its blocks it keeps.
 void ReadFlexMask(ThreadState* state, const at::RecordFunction& event);
 void FinishCall(ThreadState* state);
 

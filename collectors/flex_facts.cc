@@ -219,6 +219,11 @@ FlexArguments ReadFlex(VariantFacts* facts) noexcept {
   return arguments;
 }
 
+Ref BlockMaskOfFlex() noexcept {
+  const Ref frame = FlexFrame();
+  return frame ? LocalNamed(frame.get(), "block_mask") : Ref();
+}
+
 void ReadLimit(Object* const* frames, int count, VariantFacts* facts) noexcept {
   for (int i = 0; i < count && i < 8; ++i) {  // raised by _compile itself
     if (python::FunctionNameOf(frames[i]) != "_compile" || python::ModuleNameOf(frames[i]) != "torch._dynamo.convert_frame")

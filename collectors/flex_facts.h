@@ -22,6 +22,9 @@ struct FlexArguments {
 // Of the innermost flex_attention on this thread's stack. `facts` null: only these, cheap enough for every dense call.
 FlexArguments ReadFlex(VariantFacts* facts) noexcept;
 
+// What that call was given as block_mask, null where there is no such frame. Needs the GIL.
+python::Ref BlockMaskOfFlex() noexcept;
+
 // Of an exception's frames, innermost first, that came out of Dynamo at the recompile limit: the function and the guard that
 // kept failing. Nothing for others. Needs the GIL.
 void ReadLimit(python::Object* const* frames, int count, VariantFacts* facts) noexcept;

@@ -1,12 +1,14 @@
 #include "collectors/mask.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/record_function.h>
-#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstdlib>
-#include <memory>
 #include <vector>
+
+#include "collectors/tensors.h"
 
 namespace attntrace {
 namespace {
@@ -28,7 +30,8 @@ struct Agreement {
 };
 
 template <typename Value>
-void ReadPlane(const Value* data, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride, Agreement* agreement) {
+void ReadPlane(const Value* data, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride,
+               Agreement* agreement) {
   std::vector<uint8_t> keys(static_cast<size_t>(columns), 0);  // whether any query attends to the key
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
@@ -78,25 +81,38 @@ MaskContent Read(const at::Tensor& mask) {
   return agreement.causal_padding ? MaskContent::kCausalPadding : MaskContent::kOther;
 }
 
-// The mask's own elements, without what it is broadcast to; only where they lie side by side, so that the device makes no copy first.
-MaskContent ReadCopied(const at::Tensor& mask) {
-  std::vector<int64_t> sizes = mask.sizes().vec();
+// The tensor's own elements on the host, without what it is broadcast to; only where they lie side by side, so that the device
+// makes no copy first. Undefined where they do not, or are too many.
+at::Tensor CopyToHost(const at::Tensor& tensor) {
+  std::vector<int64_t> sizes = tensor.sizes().vec();
   int64_t elements = 1;
-  for (int64_t d = mask.dim() - 1; d >= 0; --d) {
-    if (mask.stride(d) == 0) sizes[static_cast<size_t>(d)] = 1;
+  for (int64_t d = tensor.dim() - 1; d >= 0; --d) {
+    if (tensor.stride(d) == 0) sizes[static_cast<size_t>(d)] = 1;
     if (sizes[static_cast<size_t>(d)] == 1) continue;
-    if (mask.stride(d) != elements) return MaskContent::kUnread;
+    if (tensor.stride(d) != elements) return {};
     elements *= sizes[static_cast<size_t>(d)];
   }
-  if (elements > kMaxCopiedElements) return MaskContent::kUnread;
+  if (elements > kMaxCopiedElements) return {};
   const at::DisableRecordFunctionGuard quiet;
   const at::NoGradGuard no_grad;
+  // A mode that stands between this thread's operators and their kernels is the program's.
+  const c10::impl::ExcludeDispatchKeyGuard past_modes(
+      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::PythonDispatcher,
+                           c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode}));
   // Memory of our own, so that no allocator of the program's reports it.
-  const std::unique_ptr<void, void (*)(void*)> memory(malloc(static_cast<size_t>(elements) * mask.element_size()), free);
-  if (memory == nullptr) return MaskContent::kUnread;
-  at::Tensor copy = at::from_blob(memory.get(), sizes, at::TensorOptions(mask.scalar_type()).device(at::kCPU));
-  copy.copy_(mask.as_strided(sizes, copy.strides()));
-  return ReadMask(copy.expand(mask.sizes()));
+  void* const memory = malloc(static_cast<size_t>(elements) * tensor.element_size());
+  if (memory == nullptr) return {};
+  at::Tensor copy = at::from_blob(memory, sizes, free, at::TensorOptions(tensor.scalar_type()).device(at::kCPU));
+  copy.copy_(tensor.as_strided(sizes, copy.strides()));
+  return copy.expand(tensor.sizes());
+}
+
+template <typename Value>
+int64_t Sum(const Value* data, at::IntArrayRef sizes, at::IntArrayRef strides) noexcept {
+  if (sizes.empty()) return *data;
+  int64_t sum = 0;
+  for (int64_t i = 0; i < sizes[0]; ++i) sum += Sum(data + i * strides[0], sizes.slice(1), strides.slice(1));
+  return sum;
 }
 
 }  // namespace
@@ -105,7 +121,8 @@ MaskContent ReadMask(const at::Tensor& mask) noexcept {
   try {
     if (mask.is_cuda() && !mask.is_nested() && mask.layout() == at::kStrided && mask.dim() >= 2 && mask.numel() != 0 &&
         !mask.is_neg()) {
-      return ReadCopied(mask);
+      const at::Tensor copy = CopyToHost(mask);
+      return copy.defined() ? ReadMask(copy) : MaskContent::kUnread;
     }
     if (!mask.is_cpu() || mask.is_nested() || mask.layout() != at::kStrided || mask.dim() < 2 || mask.numel() == 0 ||
         mask.numel() > kMaxMaskElements || mask.is_neg()) {
@@ -127,6 +144,27 @@ MaskContent ReadMask(const at::Tensor& mask) noexcept {
     }
   } catch (...) {
     return MaskContent::kUnread;
+  }
+}
+
+bool SumCounts(const at::Tensor& counts, int64_t* sum) noexcept {
+  try {
+    if (KindOf(counts) != TensorKind::kPlain || counts.layout() != at::kStrided || counts.numel() == 0 ||
+        counts.numel() > kMaxCopiedElements || (!counts.is_cpu() && !counts.is_cuda())) {
+      return false;
+    }
+    const at::Tensor here = counts.is_cuda() ? CopyToHost(counts) : counts;
+    if (!here.defined()) return false;
+    if (here.scalar_type() == at::kInt) {
+      *sum = Sum(static_cast<const int32_t*>(here.const_data_ptr()), here.sizes(), here.strides());
+    } else if (here.scalar_type() == at::kLong) {
+      *sum = Sum(static_cast<const int64_t*>(here.const_data_ptr()), here.sizes(), here.strides());
+    } else {
+      return false;
+    }
+    return true;
+  } catch (...) {
+    return false;
   }
 }
 

@@ -16,4 +16,8 @@ inline constexpr int64_t kMaxMaskElements = int64_t{1} << 26;
 inline constexpr int64_t kMaxCopiedElements = int64_t{1} << 24;
 MaskContent ReadMask(const at::Tensor& mask) noexcept;
 
+// Sum of a tensor of whole numbers (int32, int64), on the CPU or, copied as above, on a CUDA device. False where it cannot be
+// read.
+bool SumCounts(const at::Tensor& counts, int64_t* sum) noexcept;
+
 }  // namespace attntrace

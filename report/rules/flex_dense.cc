@@ -36,7 +36,8 @@ void AdviseLibrary(const std::string& library, const Frame* site, const Variant&
             full.empty() ? "" : absl::StrCat(full, " = torch.compile(", full, ")"), Change::kCompile);
 }
 
-void Judge(const Report& report, const Variant& variant, FlexReason reason, Finding* finding) {
+void Judge(const Report& report, const Cause& cause, FlexReason reason, Finding* finding) {
+  const Variant& variant = cause.first();
   const Frame* site = CallSite(report, variant);
   const std::string library = OwningLibrary(report, variant);
   std::string why = FlexPlace(report, variant);
@@ -112,7 +113,7 @@ void Judge(const Report& report, const Variant& variant, FlexReason reason, Find
     absl::StrAppend(&why, " The compiled flex_attention of this program is reached from ", fused, ".");
     AddText(finding, "fused at", fused);
   }
-  if (variant.mask_kind() == "block-mask") absl::StrAppend(&why, " The BlockMask saves no memory here.");
+  absl::StrAppend(&why, BlockMaskInVain(cause));
   finding->set_why(why);
 }
 
@@ -125,7 +126,7 @@ void CheckFlexDense(const Report& report, std::vector<Finding>* findings) {
   const auto key = [&](const Variant& variant) { return absl::StrCat(FlexReasonOf(report, variant)); };
   for (const Cause& cause : FindCauses(report, picks, key)) {
     Finding finding = Describe(cause);
-    Judge(report, cause.first(), FlexReasonOf(report, cause.first()), &finding);
+    Judge(report, cause, FlexReasonOf(report, cause.first()), &finding);
     findings->push_back(std::move(finding));
   }
 }

@@ -21,7 +21,7 @@ void CheckFlexFellBack(const Report& report, std::vector<Finding>* findings) {
                                    " anew until the recompile limit was reached, and runs it as it is written since.");
     if (fused > 0) absl::StrAppend(&why, " The first ", fused, fused == 1 ? " call was" : " calls were", " fused.");
     if (!guard.empty()) absl::StrAppend(&why, " The guard that kept failing: ", guard, ".");
-    if (first.mask_kind() == "block-mask") absl::StrAppend(&why, " The BlockMask saves no memory here.");
+    absl::StrAppend(&why, BlockMaskInVain(cause));
     finding.set_why(why);
     if (fused == 0) finding.set_title("flex_attention was compiled anew until the limit, and runs uncompiled since");
     AddCount(&finding, "fused before", static_cast<int64_t>(fused));

@@ -89,6 +89,23 @@ uint64_t FusedBefore(const Report& report, const Variant& variant) {
   return calls;
 }
 
+std::string BlockMaskInVain(const Cause& cause) {
+  if (cause.first().mask_kind() != "block-mask") return "";
+  double least = 101, most = -1;
+  std::string low, high;
+  for (const Variant* variant : cause.variants) {
+    const std::string text = Fact(*variant, "flex.mask_density");
+    double percent = 0;
+    if (!absl::SimpleAtod(text, &percent)) continue;
+    if (percent < least) least = percent, low = text;
+    if (percent > most) most = percent, high = text;
+  }
+  if (low.empty()) return " The BlockMask saves no memory here.";
+  if (low == "100") return " Its BlockMask keeps all of its blocks, so that a fused kernel would skip none either.";
+  return absl::StrCat(" Its BlockMask keeps ", low, " %", low == high ? "" : absl::StrCat(" to ", high, " %"),
+                      " of the blocks, which saves no memory here.");
+}
+
 std::string FlexPlace(const Report& report, const Variant& variant) {
   const Frame* site = CallSite(report, variant);
   if (site == nullptr) return "";

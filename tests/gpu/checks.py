@@ -211,6 +211,19 @@ def aot_eager(job):
     return finding["why"]
 
 
+def mask_density(job):
+    """B01: how many of its blocks a mask on the device keeps, as PyTorch says it; the program's own results are those of an untraced run."""
+    said = job.untraced("mask_density.py").stdout.split()
+    result, report = job.traced("mask_density.py", options=("--reference=off",))
+    equal("what the program printed", result.stdout.split(), said)
+    named = report.named("mask_density.py")
+    got = [named[name]["forward"][0].get("facts", {}).get("flex.mask_density") for name in ("window", "causal")]
+    equal("percent of the blocks", got, said[:2])
+    whys = " ".join(f["why"] for f in report.message.get("findings", []) if f["rule"] == "flex-dense")
+    expect(all(f"keeps {percent} % of the blocks" in whys for percent in got), whys)
+    return f"window {got[0]} %, causal {got[1]} %"
+
+
 def dropout(job):
     """B28: dropout keeps no kernel of CUDA's from being fused, and is no finding."""
     seen = []
@@ -370,6 +383,7 @@ TOGETHER = {
     "oom": (oom, (), 1), "native mha": (native_mha, (), 1), "ddp": (ddp, (), 2), "pairs": (pairs, (), 2),
     "forked": (forked, (), 1), "forked, gpu-time": (forked, ("--gpu-time",), 1),
     "B14 wide heads": (wide_heads, (), 1), "B21 large batch": (large_batch, (), 1), "B05 aot_eager": (aot_eager, (), 1),
+    "B01 mask density": (mask_density, (), 1),
     "B28 dropout": (dropout, (), 1), "beside compute-sanitizer": (beside_tool, ("compute-sanitizer", "--tool", "memcheck"), 1),
     "beside nsys": (beside_tool, ("nsys", "profile", "--trace=cuda", "--force-overwrite=true", "--output=attntrace-nsys"), 1),
 }

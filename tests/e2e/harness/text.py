@@ -60,6 +60,8 @@ def _flags(variant):
         texts.append(f"dropout={float(variant['dropout_p']):g}")
     if variant["mask_kind"] != "none":
         texts.append(f"mask={variant['mask_kind']},{variant['mask_content']}")
+    if "flex.mask_density" in variant["facts"]:
+        texts.append(f"blocks={variant['facts']['flex.mask_density']}%")
     if not variant["grad_mode"] and variant["phase"] == "forward":
         texts.append("no-grad")
     if variant["path"] != "fused" and int(variant["score_bytes"]):

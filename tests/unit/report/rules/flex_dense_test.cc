@@ -40,6 +40,25 @@ TEST_CASE("called plainly: one finding a call site, forward and backward", "[fle
   CHECK(Codes(finding) == "flex_attention = torch.compile(flex_attention)\n");
 }
 
+TEST_CASE("how many of its blocks the mask keeps, where it was read", "[flex-dense][fires]") {
+  Program program;
+  AddFlex(&program, kFlex, "facts { key: 'flex.mask_density' value: '3.12' }");
+  CHECK_THAT(Single(&program).why(), Contains("alone. Its BlockMask keeps 3.12 % of the blocks, which saves no memory here."));
+  SECTION("the least and the most of several, in the order of the numbers") {
+    AddFlex(&program, kFlex, "facts { key: 'flex.mask_density' value: '12.5' }");
+    AddFlex(&program, kFlex);
+    AddFlex(&program, kFlex, "facts { key: 'flex.mask_density' value: '100' }");
+    CHECK_THAT(Single(&program).why(), Contains("Its BlockMask keeps 3.12 % to 100 % of the blocks"));
+  }
+}
+
+TEST_CASE("a mask that keeps all of its blocks would save nothing in a kernel either", "[flex-dense][fires]") {
+  Program program;
+  AddFlex(&program, kFlex, "facts { key: 'flex.mask_density' value: '100' }");
+  CHECK_THAT(Single(&program).why(),
+             Contains("Its BlockMask keeps all of its blocks, so that a fused kernel would skip none either."));
+}
+
 TEST_CASE("a library's path that misses the program's compiled wrapper", "[flex-dense][fires]") {
   Program program;
   AddFlex(&program, kFlexInVendor);
