@@ -48,18 +48,28 @@ void AppendPeak(const TextContext& context, const Finding& finding, std::string*
 // "4.2x"; whole numbers where they are large.
 std::string Times(double ratio) { return ratio < 10 ? absl::StrFormat("%.1fx", ratio) : absl::StrFormat("%.0fx", ratio); }
 
-std::string Speed(double ratio) {
-  if (ratio <= 0) return "";
-  return ratio >= 1 ? absl::StrCat(", ", Times(ratio), " faster") : absl::StrCat(", ", Times(1 / ratio), " slower");
+// "4.2x less than", "2.0x more than", or `same` where one digit tells no difference.
+std::string Compared(double ratio, const char* larger, const char* smaller, const char* same) {
+  const double times = ratio >= 1 ? ratio : 1 / ratio;
+  if (times < 1.05) return same;
+  return absl::StrCat(Times(times), " ", ratio >= 1 ? larger : smaller);
 }
+
+// Where the call itself took nothing there is no ratio. A kernel's own workspace can be more than tiny scores.
+std::string Memory(double ratio, int64_t observed) {
+  return absl::StrCat(ratio <= 0 ? "against" : Compared(ratio, "less than", "more than", "as much as"), " ",
+                      FormatBytes(observed));
+}
+
+std::string Speed(double ratio) { return ratio <= 0 ? "" : absl::StrCat(", ", Compared(ratio, "faster", "slower", "as fast")); }
 
 // What a fused kernel took on the same shapes.
 void AppendReference(const TextContext& context, const Finding& finding, std::string* out) {
   if (finding.fused_peak_bytes() > 0) {
     const std::string where = absl::StartsWith(finding.measured_on(), "cuda") ? "GPU" : "CPU";
     std::string text =
-        absl::StrCat(FormatBytes(finding.fused_peak_bytes()), " (", Times(finding.peak_ratio()), " less than ",
-                     FormatBytes(finding.observed_peak_bytes()), Speed(finding.time_ratio()), "), ",
+        absl::StrCat(FormatBytes(finding.fused_peak_bytes()), " (", Memory(finding.peak_ratio(), finding.observed_peak_bytes()),
+                     Speed(finding.time_ratio()), "), ",
                      finding.fused_backend() == "tiled" ? "attntrace's own kernel" : finding.fused_backend(),
                      finding.measured_in_program() ? ", measured in the program on this " : ", measured on this ", where);
     if (finding.layers_size() > 1 && finding.saved_bytes_all_layers() > 0) {

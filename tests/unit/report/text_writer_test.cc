@@ -103,6 +103,30 @@ TEST_CASE("what built a finding's modules is shown where its rule says so") {
   CHECK_FALSE(Has(text, "somewhere"));
 }
 
+TEST_CASE("what a fused kernel took is less, as much, or more than what ran") {
+  struct Case {
+    int64_t fused, observed;
+    double time;
+    const char* says;
+  };
+  const Case one = GENERATE(Case{64 << 10, 4 << 20, 2.5, "64 KiB (64x less than 4 MiB, 2.5x faster), flash"},
+                            Case{64 << 10, 96 << 10, 0.25, "64 KiB (1.5x less than 96 KiB, 4.0x slower), flash"},
+                            Case{64 << 10, 66 << 10, 1.04, "64 KiB (as much as 66 KiB, as fast), flash"},
+                            Case{66 << 10, 64 << 10, 0, "66 KiB (as much as 64 KiB), flash"},
+                            Case{64 << 10, 2 << 10, 0.97, "64 KiB (32x more than 2 KiB, as fast), flash"},
+                            Case{64 << 10, 0, 1.5, "64 KiB (against 0 B, 1.5x faster), flash"});
+  Report report = SampleWithFindings();
+  Finding& finding = *report.mutable_findings(0);
+  finding.set_fused_peak_bytes(one.fused);
+  finding.set_observed_peak_bytes(one.observed);
+  finding.set_peak_ratio(static_cast<double>(one.observed) / static_cast<double>(one.fused));
+  finding.set_time_ratio(one.time);
+  finding.set_fused_backend("flash");
+  const std::string text = Text(report);
+  INFO(text);
+  CHECK(Has(text, absl::StrCat("same shapes: ", one.says)));
+}
+
 TEST_CASE("further advice says `or` once, whoever says it") {
   for (const char* const text : {"run it on CUDA", "or run it on CUDA", "or, run it on CUDA"}) {
     Report report = SampleWithFindings();
