@@ -184,6 +184,14 @@ void TakeFlexFacts(const ThreadState& state, CallRecord* record) {
 
 uint64_t ElapsedSince(uint64_t start_ns) noexcept { return MonotonicNs() - start_ns; }
 
+void TakeMeter(const ThreadState& state, const Meter& meter, CallRecord* record) noexcept {
+  if (meter.space < 0) return;
+  record->peak_bytes = meter.Peak();
+  record->kept_bytes = state.memory.net[meter.space] - meter.start_net;
+  record->score_bytes = meter.score_bytes;
+  record->allocated_bytes = state.memory.Gross(meter);
+}
+
 Phase ForwardPhase(const ThreadState& state) noexcept {
   return state.node_depth > 0 || InsideEngine() ? Phase::kRecompute : Phase::kForward;
 }
@@ -260,14 +268,9 @@ void FinishCall(ThreadState* state) {
   call.open = false;
   Spool().Add(Counter::kOpenCalls, ~uint64_t{0});  // one less
   record.host_ns = ElapsedSince(call.start_ns);
-  if (call.meter.space >= 0) {
-    record.peak_bytes = call.meter.Peak();
-    record.kept_bytes = state->memory.net[call.meter.space] - call.meter.start_net;
-    record.score_bytes = call.meter.score_bytes;
-    record.allocated_bytes = state->memory.Gross(call.meter);
-    state->memory.Close(&call.meter);
-    CountNested(state, call.meter.space, record.allocated_bytes);
-  }
+  TakeMeter(*state, call.meter, &record);
+  state->memory.Close(&call.meter);
+  CountNested(state, call.meter.space, record.allocated_bytes);
   // An operator that throws has refused or failed: no attention ran. But a checkpoint stops its recompute by throwing out of
   // the last operator that it needs, after its kernel.
   const bool stopped_early = record.phase == Phase::kRecompute && record.backend != Backend::kUnknown;

@@ -27,6 +27,8 @@ void ReadFlexFacts(ThreadState* state, const CallSite& site);
 void TakeFlexFacts(const ThreadState& state, CallRecord* record);
 Phase ForwardPhase(const ThreadState& state) noexcept;
 uint64_t ElapsedSince(uint64_t start_ns) noexcept;
+// What the call has cost so far, by its meter; nothing where that was never opened (its space is -1).
+void TakeMeter(const ThreadState& state, const Meter& meter, CallRecord* record) noexcept;
 
 // Hand-written attention. Each returns what the end of the event has to do.
 enum class EndAction : uint8_t { kNothing, kRestoreWatch, kFinishCandidate };

@@ -65,13 +65,11 @@ void EndCompiledDense(ThreadState* state) {
     record.space = forward.space;
     record.q = forward.q;
     record.k = forward.k;
-    record.score_bytes = meter->score_bytes;
     if (alone) {
-      record.peak_bytes = meter->Peak();
-      record.kept_bytes = state->memory.net[meter->space] - meter->start_net;
-      record.allocated_bytes = state->memory.Gross(*meter);
+      TakeMeter(*state, *meter, &record);
       record.host_ns = ns;
     }
+    record.score_bytes = meter->score_bytes;
     CountCall(&state->Caches().variants, record, ThreadId(state));
   }
   for (int i = 0; i < dense.sizes; ++i) state->memory.Close(&dense.meters[i]);

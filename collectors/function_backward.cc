@@ -66,13 +66,8 @@ void EndFunctionNode(ThreadState* state) {
   if (state->function_depth == 0 || state->functions[state->function_depth - 1].depth <= state->node_depth) return;
   FunctionBackward& own = state->functions[--state->function_depth];
   CallRecord record;
-  if (own.meter.space >= 0) {
-    record.peak_bytes = own.meter.Peak();
-    record.kept_bytes = state->memory.net[own.meter.space] - own.meter.start_net;
-    record.score_bytes = own.meter.score_bytes;
-    record.allocated_bytes = state->memory.Gross(own.meter);
-    state->memory.Close(&own.meter);
-  }
+  TakeMeter(*state, own.meter, &record);
+  state->memory.Close(&own.meter);
   if (!own.ran || std::uncaught_exceptions() > 0) return;
   record.space = own.forward.space;
   record.path_kind = own.dense || record.score_bytes > 0 ? PathKind::kDense : PathKind::kUnknown;
@@ -105,12 +100,7 @@ void FinishInFunction(ThreadState* state, FunctionBackward* own, int index) {
   CallRecord record;
   record.space = candidate.space;
   record.host_ns = MonotonicNs() - candidate.start_ns;
-  if (candidate.meter.space >= 0) {
-    record.peak_bytes = candidate.meter.Peak();
-    record.kept_bytes = state->memory.net[candidate.space] - candidate.meter.start_net;
-    record.score_bytes = candidate.meter.score_bytes;
-    record.allocated_bytes = state->memory.Gross(candidate.meter);
-  }
+  TakeMeter(*state, candidate.meter, &record);
   if (known) record.path_kind = CoversHeads(candidate, forward) ? PathKind::kDense : PathKind::kUnknown;
   const KernelSet kernels = candidate.kernels;
   state->lineage.Drop(index, &state->memory);

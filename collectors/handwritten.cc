@@ -216,13 +216,8 @@ void FinishCandidate(ThreadState* state, int index) {
   if (from.mask_added && from.mask.dtype == Dtype::kBool) record.flags |= spool::kMaskAdded;
   record.space = from.space;
   record.host_ns = ElapsedSince(from.start_ns);
-  if (from.meter.space >= 0) {
-    record.peak_bytes = from.meter.Peak();
-    record.kept_bytes = state->memory.net[from.space] - from.meter.start_net;
-    record.score_bytes = from.meter.score_bytes;
-    record.allocated_bytes = state->memory.Gross(from.meter);
-    CountNested(state, from.space, record.allocated_bytes);
-  }
+  TakeMeter(*state, from.meter, &record);
+  CountNested(state, from.space, record.allocated_bytes);
   const int64_t first = from.first_sequence;
   const int64_t elements = from.score_elements;
   const KernelSet kernels = from.kernels;

@@ -155,11 +155,7 @@ void EndLoweredRegion(ThreadState* state) noexcept {
   record.host_ns = region.only ? ElapsedSince(region.start_ns) : 0;
   if (region.meter.space >= 0) {
     // Of a region with more in it the peak is not the attention's, and is left out.
-    if (region.only) {
-      record.peak_bytes = region.meter.Peak();
-      record.kept_bytes = state->memory.net[0] - region.meter.start_net;
-      record.allocated_bytes = state->memory.Gross(region.meter);
-    }
+    if (region.only) TakeMeter(*state, region.meter, &record);
     state->memory.Close(&region.meter);
   }
   const Inside ours(state);

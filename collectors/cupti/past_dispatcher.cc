@@ -150,11 +150,7 @@ void CountForward(ThreadState* state, const PastDispatcher::Region& region, cons
   int64_t elements = 0;
   if (alone) {
     record.host_ns = ElapsedSince(region.start_ns);
-    if (region.meter.space >= 0) {
-      record.peak_bytes = region.meter.Peak();
-      record.kept_bytes = state->memory.net[region.meter.space] - region.meter.start_net;
-      record.allocated_bytes = state->memory.Gross(region.meter);
-    }
+    TakeMeter(*state, region.meter, &record);
     if (AreAttention(region)) {
       record.q = region.inputs[0];
       record.k = region.inputs[1];
@@ -331,12 +327,7 @@ void EndCompiledNode(ThreadState* state, const BackwardNode& closed) {
     }
     if (alone) {
       record.host_ns = ElapsedSince(node.start_ns);
-      if (node.meter.space >= 0) {
-        record.peak_bytes = node.meter.Peak();
-        record.kept_bytes = state->memory.net[node.meter.space] - node.meter.start_net;
-        record.score_bytes = node.meter.score_bytes;
-        record.allocated_bytes = state->memory.Gross(node.meter);
-      }
+      TakeMeter(*state, node.meter, &record);
     }
     const uint32_t slot = CountCall(&state->Caches().variants, record, ThreadId(state));
     CountKernel(slot, node.calls[i], seen, whole);
