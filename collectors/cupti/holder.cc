@@ -32,7 +32,7 @@ bool AskCupti(char* name, size_t size) noexcept {
   void* subscriber = nullptr;
   const int result = subscribe(&subscriber, [](void*, int, uint32_t, const void*) {}, nullptr, &parameters);
   if (result == cupti::kSuccess) unsubscribe(subscriber);  // whoever it was is gone; the next need asks again
-  return name[0] != 0;
+  return name[0] != 0 && name[0] != '<';  // "<not provided>": subscribed without a name, as tools before CUPTI 13 do
 }
 
 const char* LikelyHolder() noexcept {

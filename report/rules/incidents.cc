@@ -135,7 +135,8 @@ Fault FaultOf(const Report& report, const Incident& incident) {
     if (message == "None") return Fault::kUnset;
     if (!message.empty() && message == incident.module().selection()) return Fault::kUnknownName;
   }
-  if (Is(incident, "TypeError") && absl::StrContains(message, "BlockMask")) return Fault::kMask;
+  if ((Is(incident, "TypeError") || Is(incident, "AttributeError")) && absl::StrContains(message, "BlockMask"))
+    return Fault::kMask;
   if (UsedAsTensor(report, incident)) return Fault::kMask;
   if (absl::StrContains(message, "No available kernel")) return Fault::kRefused;
   if (absl::StrContains(message, "derivative for") && absl::StrContains(message, "attention") &&

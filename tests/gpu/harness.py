@@ -36,6 +36,13 @@ class Job:
     def untraced(self, program, *arguments, timeout=240, code=0, **variables):
         return self._run([sys.executable, str(PROGRAMS / program), *arguments], timeout, variables, code)
 
+    def started(self, program, *arguments, traced):
+        """A running program whose input, output and errors are pipes of text; nobody reads its report."""
+        command = [sys.executable, str(PROGRAMS / program), *arguments]
+        if traced:
+            command = [self.attntrace, "-f", "-q", "--reference=off", "-o", str(self.work / "started.attn"), "--", *command]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work)
+
     def traced(self, program, *arguments, options=(), launcher=None, timeout=300, name=None, code=0, **variables):
         """(what the program did, its report). `launcher` takes the place of the interpreter, for torchrun."""
         name = name or pathlib.Path(program).stem + "".join("-" + str(a) for a in arguments)

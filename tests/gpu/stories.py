@@ -57,17 +57,22 @@ def unreached(job):
             f"{own_backward / 2**30:.2f}); own path fused; --fixed: no finding")
 
 
-def unselected(job):
-    """A bare LlamaConfig and a BlockMask: each selection comes out as what it is."""
+def unselected(job, transformers=None):
+    """A bare LlamaConfig and a BlockMask: each selection comes out as what it is. `transformers`: a folder with one before 5, where
+    nothing selected is a KeyError, mask or not."""
     seen = []
+    variables = {"PYTHONPATH": transformers} if transformers else {}
     for name, arguments, wanted in (("nothing, BlockMask", (), {"backend-unset"}), ("sdpa, BlockMask", ("--select", "sdpa"), {"mask-backend-mismatch"}),
                                     ("flex_attention, BlockMask", ("--select", "flex_attention"), set()),
-                                    ("nothing, no mask", ("--mask", "none"), {"backend-unset", "causal-mask-lost"})):
-        _, report = job.traced(EXAMPLES / "draft_layers.py", *arguments, options=OFF, code=None)
+                                    ("nothing, no mask", ("--mask", "none"), {"backend-unset"} | (set() if transformers else {"causal-mask-lost"}))):
+        _, report = job.traced(EXAMPLES / "draft_layers.py", *arguments, options=OFF, code=None, name=f"draft_layers{len(seen)}-{bool(transformers)}",
+                               **variables)
         got = set(findings(report))
         equal(f"{name}: findings", got, wanted)
         seen.append(f"{name}: {', '.join(sorted(got)) or 'nothing'}")
-    return "; ".join(seen)
+    version = report.message["environment"]["transformers"]
+    expect(not transformers or version.startswith("4."), f"Transformers {version} was imported")
+    return f"Transformers {version}: " + "; ".join(seen)
 
 
 def reasons(job):

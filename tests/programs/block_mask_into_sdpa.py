@@ -1,5 +1,6 @@
-# A BlockMask goes into layers that selected sdpa: TypeError in the second story's obvious repair.
-# requires: transformers>=5
+# A BlockMask goes into layers that selected sdpa: the second story's obvious repair, and what each Transformers raises of it.
+# requires: transformers
+# with: base transformers-4.56 transformers-4.48
 # exit: 1
 import torch
 from support import tiny

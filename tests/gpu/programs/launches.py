@@ -1,14 +1,12 @@
 # What a launch costs the thread that makes it: ns of a small operator in place, of one that allocates, and of a small linear layer
-# forward and backward; the fastest of many short bursts, so that a busy host adds little. One JSON line.
-import json
+# forward and backward; of each the fastest of some short bursts, whenever it is told to: see support.py.
 import time
 
 import torch
+from support import turns
 
 
-def fastest(work, times=200, bursts=60):
-    for _ in range(times):
-        work()
+def fastest(work, times, bursts=6):
     best = float("inf")
     for _ in range(bursts):
         torch.cuda.synchronize()
@@ -24,5 +22,5 @@ for _ in range(500):  # the window in which kernels are named closes
     torch.nn.functional.scaled_dot_product_attention(q, q, q)
 x, one = torch.zeros(8, device="cuda"), torch.ones(8, device="cuda")
 layer, batch = torch.nn.Linear(8, 8, device="cuda"), torch.ones(2, 8, device="cuda", requires_grad=True)
-print(json.dumps({"in place": fastest(lambda: x.add_(one)), "allocating": fastest(lambda: x + one),
-                  "linear, forward and backward": fastest(lambda: layer(batch).sum().backward(), times=50)}))
+turns(lambda: {"in place": fastest(lambda: x.add_(one), 200), "allocating": fastest(lambda: x + one, 200),
+               "linear, forward and backward": fastest(lambda: layer(batch).sum().backward(), 50)}, warm=3)

@@ -1,5 +1,6 @@
 # (1, 8, 4096, 64) bf16: math pinned, and flex_attention not compiled. With "statistics": what these and their fused twins take by
 # torch.cuda, over the start: of a first call as a user makes it, and of a second one with all that stays warm.
+import gc
 import json
 import sys
 
@@ -22,6 +23,7 @@ def cudnn():
 
 
 def peak(work):
+    gc.collect()  # what an earlier call left in cycles would be freed in the middle, and be missing of the peak
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     start = torch.cuda.memory_allocated()

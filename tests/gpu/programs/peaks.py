@@ -1,5 +1,6 @@
 # What calls take by torch.cuda's own statistics: an independent check of reference runs. Reads a JSON list of runs, as a report has
 # them (path, changes, and the call of their variant), makes each twice, and prints the peaks of the second time.
+import gc
 import json
 import os
 import sys
@@ -66,6 +67,7 @@ def peak(run):
     inputs = [one for one in tensors.values() if one.requires_grad]
     result = 0
     for _ in range(2):
+        gc.collect()  # what an earlier call left in cycles would be freed in the middle, and be missing of the peak
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         start = torch.cuda.memory_allocated()
