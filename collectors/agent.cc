@@ -9,6 +9,7 @@
 #include "collectors/cupti/launches.h"
 #include "collectors/cupti/window.h"
 #include "collectors/dispatch.h"
+#include "collectors/dropped.h"
 #include "collectors/environment.h"
 #include "collectors/event_filter.h"
 #include "collectors/exceptions.h"
@@ -77,6 +78,7 @@ void OnMemory(void* pointer, int64_t bytes, size_t total_allocated, size_t total
 }
 
 void OnExit() {
+  StopDroppedExceptions();
   VisitThreads([](ThreadState* state) { CloseBackward(state); });
   StopDispatch();
   Spool().header().state.store(spool::State::kCleanExit, std::memory_order_release);
@@ -110,6 +112,7 @@ bool StartAll(const AttntraceStart& start, std::string* reason) noexcept {
   watch.gpu_time = Option("gpu-time") == 1;
   StartWatch(start.cupti, watch);
   StartInlineReference(ReadInlineSettings());
+  if (python::Loaded()) WatchDroppedExceptions();
   WatchForks();
   StartDispatch(start.global_callbacks);
   return true;

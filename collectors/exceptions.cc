@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ using python::Ref;
 
 constexpr int kMaxChain = 8;  // exceptions of one chain
 constexpr size_t kMaxMessage = 2000;
-constexpr intptr_t kMaxKept = 64;  // entries of a list that are looked at
+constexpr intptr_t kMaxKept = 64;     // entries of a list that are looked at
+constexpr uint32_t kMaxDropped = 16;  // distinct ones: there is to be room for what nobody caught
 
 struct Trace {  // innermost frame first
   std::vector<Ref> owned;
@@ -68,7 +70,7 @@ std::string MessageOf(Object* exception) {
   return text;
 }
 
-Trace TraceOf(Object* exception) {
+Trace RaisedThrough(Object* exception) {
   Trace trace;
   Ref entry(Py().PyException_GetTraceback(exception));
   std::vector<std::pair<Object*, int32_t>> outermost_first;
@@ -89,17 +91,42 @@ Trace TraceOf(Object* exception) {
     trace.lines.push_back(at->second);
   }
   trace.raised = static_cast<int>(trace.frames.size());
-  // A traceback starts where the exception was caught; what called that is behind its frame.
-  Object* outer = outermost_first.empty() ? nullptr : outermost_first.front().first;
-  while (outer != nullptr && trace.frames.size() < kMaxFrames) {
+  return trace;
+}
+
+// A traceback starts where the exception was caught; what called that is behind its frame.
+void AddCallers(Trace* trace) {
+  Object* outer = trace->frames.empty() ? nullptr : trace->frames.back();
+  while (outer != nullptr && trace->frames.size() < kMaxFrames) {
     Ref back(Py().PyFrame_GetBack(outer));
     outer = back.get();
     if (outer == nullptr) break;
-    trace.frames.push_back(outer);
-    trace.lines.push_back(Py().PyFrame_GetLineNumber(outer));
-    trace.owned.push_back(std::move(back));
+    trace->frames.push_back(outer);
+    trace->lines.push_back(Py().PyFrame_GetLineNumber(outer));
+    trace->owned.push_back(std::move(back));
   }
-  return trace;
+}
+
+// Exceptions that were told of and may still be alive: their death is no news. Behind the GIL.
+Object* g_told[64];
+unsigned g_next_told = 0;
+
+void NoteTold(Object* exception) noexcept { g_told[g_next_told++ % std::size(g_told)] = exception; }
+
+bool ForgetTold(Object* exception) noexcept {
+  Object** const at = std::find(std::begin(g_told), std::end(g_told), exception);
+  if (at == std::end(g_told)) return false;
+  *at = nullptr;
+  return true;
+}
+
+// Whether it passed through a module or came out of Transformers, where models are made. A missing attribute of a module is how
+// `hasattr` says no.
+bool MayConcernAttention(const Trace& trace) {
+  if (trace.raised == 0 || python::FunctionNameOf(trace.frames[0]) == "__getattr__") return false;
+  if (FindModuleFrame(trace.frames.data(), trace.raised) >= 0) return true;
+  return std::any_of(trace.frames.begin(), trace.frames.begin() + trace.raised,
+                     [](Object* frame) { return python::ModuleNameOf(frame).compare(0, 13, "transformers.") == 0; });
 }
 
 class Recorder {
@@ -112,8 +139,11 @@ class Recorder {
       if (known == exception) return;
     }
     seen_.push_back(exception);
-    const Trace trace = TraceOf(exception);
+    Trace trace = RaisedThrough(exception);
     if (kind == IncidentKind::kCaught && FindModuleFrame(trace.frames.data(), trace.raised) < 0) return;
+    if (kind == IncidentKind::kDropped && !MayConcernAttention(trace)) return;
+    NoteTold(exception);
+    AddCallers(&trace);
     Incident incident;
     incident.kind = kind;
     incident.leads_to = leads_to;
@@ -124,16 +154,19 @@ class Recorder {
     incident.site = SiteOfFrames(trace.frames.data(), trace.lines.data(), static_cast<int>(trace.frames.size()));
     const uint32_t id = RecordIncident(incident);
     if (id == 0) return;
+    if (first_ == 0) first_ = id;
     const Ref cause(Py().PyException_GetCause(exception)), context(Py().PyException_GetContext(exception));
     for (Object* const before : {cause.get(), context.get()}) {
       if (before != nullptr && before != Py().none) Record(before, IncidentKind::kCause, id);
     }
     // Exceptions that were caught and kept: a program that reports them later dies of something else.
-    if (kind == IncidentKind::kCaught) return;
+    if (kind == IncidentKind::kCaught || kind == IncidentKind::kDropped) return;
     for (Object* const frame : trace.frames) {
       VisitLocals(frame, [&](Object* value) { RecordKept(value, id, 0); });
     }
   }
+
+  uint32_t first() const { return first_; }  // of the incidents; 0: none
 
  private:
   // An exception, a future of concurrent.futures that ended in one, or a list of either.
@@ -149,6 +182,7 @@ class Recorder {
   }
 
   uint32_t thread_;
+  uint32_t first_ = 0;
   std::vector<Object*> seen_;
 };
 
@@ -214,6 +248,23 @@ void OnOpenOf(const std::string& path) noexcept {
 }
 
 }  // namespace
+
+bool RecordDropped(void* exception) {
+  static uint32_t newest = 0, distinct = 0;  // behind the GIL
+  if (ForgetTold(exception)) return true;
+  if (distinct >= kMaxDropped) return false;
+  ThreadState* const state = CurrentThread();
+  if (state == nullptr) return true;
+  const Inside ours(state);
+  Recorder recorder(ThreadId(state));
+  recorder.Record(exception, IncidentKind::kDropped, 0);
+  if (!ForgetTold(exception)) return false;
+  if (recorder.first() <= newest) return true;
+  newest = recorder.first();
+  ++distinct;
+  RefreshEnvironment();
+  return true;
+}
 
 void OnAudit(const char* event, void* args) noexcept {
   if (!python::Loaded() || args == nullptr) return;

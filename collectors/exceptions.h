@@ -1,4 +1,5 @@
-// What CPython's audit events tell: exceptions that nobody caught, and code that Inductor made (collectors/lowered.h).
+// What CPython's audit events tell: exceptions that nobody caught, and code that Inductor made (collectors/lowered.h); and what
+// becomes of an exception that dropped.h sees die.
 //
 // Nothing of the program's is run: an exception's arguments are read where they are plain values.
 #pragma once
@@ -7,5 +8,9 @@ namespace attntrace {
 
 // With the GIL held, inside whatever raised the event; `args` is the event's tuple.
 void OnAudit(const char* event, void* args) noexcept;
+
+// An exception that the program caught, at its death: kept where attention may be concerned and it was not told before. False
+// where attention is not concerned. With the GIL held, nothing pending, and the object out of the garbage collector's sight.
+bool RecordDropped(void* exception);
 
 }  // namespace attntrace

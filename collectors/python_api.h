@@ -52,6 +52,9 @@ using Object = void;
   X(void, PyErr_GetExcInfo, (Object**, Object**, Object**))     \
   X(void, PyErr_Clear, ())                                      \
   X(const char*, Py_GetVersion, ())                             \
+  X(int, PyObject_GC_IsTracked, (Object*))                      \
+  X(void, PyObject_GC_Track, (Object*))                         \
+  X(void, PyObject_GC_UnTrack, (Object*))                       \
   X(void, Py_IncRef, (Object*))                                 \
   X(void, Py_DecRef, (Object*))
 

@@ -98,16 +98,25 @@ bool RanAttention(const Report& report, const Incident& incident) {
          });
 }
 
-// Seen while it was handled; somebody else's or already told, it is nothing.
+bool IsCaught(const Incident& incident) { return incident.kind() == "caught" || incident.kind() == "dropped"; }
+
+// Seen while it was handled, or when it had been; somebody else's or already told, it is nothing.
 bool IsToldOtherwise(const Report& report, const Incident& caught) {
   return std::any_of(report.incidents().begin(), report.incidents().end(), [&](const Incident& one) {
     return one.id() != caught.id() && one.process() == caught.process() && one.type() == caught.type() &&
            one.message() == caught.message() && UserLine(report, one) == UserLine(report, caught) &&
-           (one.kind() != "caught" || one.id() < caught.id());
+           (!IsCaught(one) || one.id() < caught.id());
   });
 }
 
 bool IsRaised(const Incident& incident) { return incident.kind() == "exception" || incident.kind() == "thread-exception"; }
+
+// A program that drops an exception and ends well has coped with it.
+bool EndedWell(const Report& report, uint32_t process) {
+  return report.run().ended() == "exit" && report.run().exit_code() == 0 &&
+         std::none_of(report.incidents().begin(), report.incidents().end(),
+                      [&](const Incident& one) { return one.process() == process && one.kind() == "exception"; });
+}
 
 }  // namespace
 
@@ -198,6 +207,7 @@ std::vector<Failure> FindFailures(const Report& report) {
   std::set<uint32_t> roots;
   for (const Incident& incident : report.incidents()) {
     if (!IsRaised(incident) && incident.kind() != "cause") continue;
+    if (IsCaught(report.incidents(static_cast<int>(root_of(incident)) - 1))) continue;
     const Fault fault = FaultOf(report, incident);
     if (fault == Fault::kNone || !roots.insert(root_of(incident)).second) continue;
     Failure failure{fault, {&incident}, true};
@@ -205,9 +215,11 @@ std::vector<Failure> FindFailures(const Report& report) {
     failures.push_back(std::move(failure));
   }
   for (const Incident& incident : report.incidents()) {
-    if (incident.kind() != "caught" || IsToldOtherwise(report, incident)) continue;
+    const Incident& root = report.incidents(static_cast<int>(root_of(incident)) - 1);
+    if (!IsCaught(root) || IsToldOtherwise(report, incident)) continue;
+    if (root.kind() == "dropped" && EndedWell(report, incident.process())) continue;
     const Fault fault = FaultOf(report, incident);
-    if (fault == Fault::kNone || fault == Fault::kOther) continue;
+    if (fault == Fault::kNone || fault == Fault::kOther || !roots.insert(root.id()).second) continue;
     Failure failure{fault, {&incident}, false};
     add_operators(incident, &failure);
     failures.push_back(std::move(failure));

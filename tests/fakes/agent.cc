@@ -56,7 +56,7 @@ void OnExit() {
       static_cast<long long>(g_cpu_peak), static_cast<long long>(g_allocated), static_cast<long long>(g_reports));
 }
 
-AttntraceHooks g_hooks{sizeof(AttntraceHooks), OnMemory, OnOutOfMemory, OnAudit, OnExit, nullptr, nullptr, nullptr};
+AttntraceHooks g_hooks{sizeof(AttntraceHooks), OnMemory, OnOutOfMemory, OnAudit, OnExit, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 

@@ -21,7 +21,7 @@
 namespace attntrace::spool {
 
 inline constexpr char kMagic[8] = {'A', 'T', 'T', 'N', 'S', 'P', 'L', '\n'};
-inline constexpr uint32_t kVersion = 8;  // Bump with any change in this file or in words.h.
+inline constexpr uint32_t kVersion = 9;  // Bump with any change in this file or in words.h.
 
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr uint32_t kMaxVariants = 2048;

@@ -52,7 +52,7 @@ namespace attntrace {
 // exception: nobody caught it. thread-exception: it ended a thread. cause: another exception was raised while it was handled,
 // or a variable of a frame of another one holds it. caught: seen while the program handled it. operator: an attention operator
 // threw; whether that was caught is not known there. block-mask: create_block_mask on the full grid. double-backward: a
-// derivative that a kernel does not have was asked for.
+// derivative that a kernel does not have was asked for. dropped: the program caught it and let it go, seen when it died.
 #define ATTNTRACE_INCIDENTS(X)            \
   X(kException, "exception")              \
   X(kThreadException, "thread-exception") \
@@ -60,7 +60,8 @@ namespace attntrace {
   X(kCaught, "caught")                    \
   X(kOperator, "operator")                \
   X(kBlockMask, "block-mask")             \
-  X(kDoubleBackward, "double-backward")
+  X(kDoubleBackward, "double-backward")   \
+  X(kDropped, "dropped")
 
 #define ATTNTRACE_MASK_KINDS(X) \
   X(kNone, "none")              \

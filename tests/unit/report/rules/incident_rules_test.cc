@@ -149,6 +149,26 @@ TEST_CASE("what the program caught is a note, once, and only where its words are
   CHECK(program.Findings()[0].severity() == "error");
 }
 
+TEST_CASE("what the program caught and dropped is a note in a run that ended badly", "[backend-error][fires]") {
+  const std::string unknown_name = " type: 'builtins.KeyError' message: '`foo` is not a valid attention implementation' } ";
+  Program program;
+  SECTION("by itself") { program.Merge("incidents { id: 1 kind: 'dropped' count: 1 call_path: 2" + unknown_name); }
+  SECTION("as the cause of another one") {
+    program.Merge("incidents { id: 1 kind: 'dropped' count: 1 call_path: 2 type: 'builtins.ValueError' message: 'no layer' } " +
+                  ("incidents { id: 2 kind: 'cause' leads_to: 1 count: 1 call_path: 2" + unknown_name));
+  }
+  program.Merge("run { ended: 'exit' exit_code: 0 }");
+  CHECK(program.Findings().empty());
+  SECTION("an exit code") { program.Merge("run { exit_code: 3 }"); }
+  SECTION("a signal") { program.Merge("run { ended: 'signal' }"); }
+  SECTION("an exception of another kind") {
+    program.Merge("incidents { id: 3 kind: 'exception' type: 'builtins.NameError' message: 'x' count: 1 call_path: 1 }");
+  }
+  REQUIRE(program.Findings().size() == 1);
+  CHECK(program.Findings()[0].severity() == "note");
+  CHECK_THAT(program.Findings()[0].why(), Contains("The program caught it and went on."));
+}
+
 TEST_CASE("a cause behind an exception of the program's own counts; one fault a chain", "[backend-error][fires]") {
   Program program;
   program.Merge(Raised("builtins.RuntimeError", "step failed", "call_path: 1"));

@@ -1,0 +1,153 @@
+#include "collectors/dropped.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "collectors/exceptions.h"
+#include "collectors/fault.h"
+#include "collectors/python_api.h"
+#include "collectors/thread_state.h"
+
+namespace attntrace {
+namespace {
+
+using python::Object;
+using python::Py;
+using python::Ref;
+
+// Whose destructors are wrapped: what PyTorch and Transformers raise of attention, and Exception for what they derive from it.
+constexpr const char* kClasses[] = {"Exception",  "RuntimeError",   "NotImplementedError", "TypeError",
+                                    "ValueError", "AttributeError", "LookupError",         "KeyError",
+                                    "IndexError", "AssertionError"};
+constexpr int kCount = std::size(kClasses);
+constexpr int kMostNested = 64;  // a destructor of ours is not recognised by CPython's guard against deep chains
+
+using Destructor = void (*)(Object*);
+
+// The start of PyTypeObject, the same in every supported CPython.
+struct TypeHead {
+  intptr_t references;
+  void* type;
+  intptr_t size;
+  const char* name;
+  intptr_t basic_size, item_size;
+  Destructor destructor;
+};
+
+struct Class {
+  TypeHead* type = nullptr;
+  Destructor original = nullptr;
+};
+Class g_classes[kCount];
+std::atomic<bool> g_on{false};
+thread_local int t_nested = 0;
+
+// PyTracebackObject, the same in every supported CPython; held against CPython's own answers once.
+struct Traceback {
+  intptr_t references;
+  void* type;
+  Traceback* next;
+  Object* frame;
+};
+
+bool IsAsExpected(Object* traceback) noexcept {
+  static const bool expected = [&] {
+    const auto& entry = *static_cast<Traceback*>(traceback);
+    const Ref frame(Py().PyObject_GetAttrString(traceback, "tb_frame")),
+        next(Py().PyObject_GetAttrString(traceback, "tb_next"));
+    return frame.get() == entry.frame && next.get() == (entry.next == nullptr ? Py().none : entry.next);
+  }();
+  return expected;
+}
+
+// Code that exceptions of no concern passed through, by a hash of all of it: a program may raise and drop millions. Behind the
+// GIL.
+uint64_t g_unconcerned[256];
+
+uint64_t CodeOf(Object* traceback) noexcept {
+  uint64_t hash = 0xcbf29ce484222325;
+  int entries = 0;
+  for (auto* entry = static_cast<Traceback*>(traceback); entry != nullptr; entry = entry->next) {
+    if (++entries > 64) return 0;
+    const Ref code(Py().PyFrame_GetCode(entry->frame));
+    hash = (hash ^ reinterpret_cast<uintptr_t>(code.get())) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+// Libraries that handle exceptions by design, in tracing, in look-ups of optional parts, in `in` and `get`: what they catch is
+// theirs.
+bool IsHandledByDesign(const std::string& module) noexcept {
+  for (const char* const library : {"torch", "transformers", "functorch", "triton", "_collections_abc", "collections", "copy",
+                                    "functools", "importlib", "inspect"}) {
+    const size_t length = strlen(library);
+    if (module.compare(0, length, library) == 0 && (module.size() == length || module[length] == '.')) return true;
+  }
+  return false;
+}
+
+void Look(Object* exception) noexcept {
+  if (!g_on.load(std::memory_order_relaxed)) return;
+  const Ref traceback(Py().PyException_GetTraceback(exception));
+  if (!traceback || !python::CanEnter()) return;
+  ThreadState* const state = CurrentThread();
+  if (state == nullptr || state->inside) return;
+  const uint64_t code = IsAsExpected(traceback.get()) ? CodeOf(traceback.get()) : 0;
+  uint64_t* const unconcerned = &g_unconcerned[code % std::size(g_unconcerned)];
+  if (code != 0 && *unconcerned == code) return;
+  // A collection that starts below must not come upon an object that nothing refers to; some destructors expect it tracked.
+  const bool tracked = Py().PyObject_GC_IsTracked(exception) != 0;
+  if (tracked) Py().PyObject_GC_UnTrack(exception);
+  Guarded("exceptions", false, [&] {
+    const python::Section gil;  // an exception may be pending: this one died because another came
+    const Ref catcher(Py().PyObject_GetAttrString(traceback.get(), "tb_frame"));
+    const bool concerns = catcher && !IsHandledByDesign(python::ModuleNameOf(catcher.get())) && RecordDropped(exception);
+    if (!concerns) *unconcerned = code;
+    return true;
+  });
+  if (tracked) Py().PyObject_GC_Track(exception);
+}
+
+template <int kClass>
+void AtDeath(Object* exception) {
+  const Class& own = g_classes[kClass];
+  if (t_nested >= kMostNested) {  // CPython's guard again, which asks whether the class still has CPython's destructor
+    own.type->destructor = own.original;
+    own.original(exception);
+    own.type->destructor = &AtDeath<kClass>;
+    return;
+  }
+  ++t_nested;
+  Look(exception);
+  own.original(exception);
+  --t_nested;
+}
+
+template <int... kClass>
+void Wrap(std::integer_sequence<int, kClass...>) noexcept {
+  ((g_classes[kClass].type->destructor = &AtDeath<kClass>), ...);
+}
+
+}  // namespace
+
+void WatchDroppedExceptions() noexcept {
+  for (int i = 0; i < kCount; ++i) {
+    void* const at = dlsym(RTLD_DEFAULT, (std::string("PyExc_") + kClasses[i]).c_str());
+    if (at == nullptr) return;
+    auto* const type = static_cast<TypeHead*>(*static_cast<void**>(at));
+    if (type->name == nullptr || strcmp(type->name, kClasses[i]) != 0 || type->destructor == nullptr) return;
+    g_classes[i] = {type, type->destructor};
+  }
+  Wrap(std::make_integer_sequence<int, kCount>());
+  g_on.store(true, std::memory_order_relaxed);
+}
+
+void StopDroppedExceptions() noexcept { g_on.store(false, std::memory_order_relaxed); }
+
+}  // namespace attntrace
