@@ -1,6 +1,4 @@
 // The block masks of flex_attention: making one on the full grid, and what the one given to an uncompiled call holds.
-#include <ATen/PythonTorchFunctionTLS.h>
-
 #include <cstdio>
 
 #include "collectors/calls.h"
@@ -10,6 +8,7 @@
 #include "collectors/incidents.h"
 #include "collectors/mask.h"
 #include "collectors/python_api.h"
+#include "collectors/python_tensors.h"
 #include "collectors/spool_writer.h"
 #include "collectors/tensors.h"
 
@@ -20,35 +19,6 @@ using python::Object;
 using python::OwnAttribute;
 using python::Py;
 using python::Ref;
-
-// A mode of the program's does not see what we ask a tensor.
-class NoTorchFunction {
- public:
-  NoTorchFunction() noexcept { Tls::set_disabled_state(at::impl::TorchFunctionDisabledState::ALL_DISABLED); }
-  ~NoTorchFunction() { Tls::set_disabled_state(former_); }
-  NoTorchFunction(const NoTorchFunction&) = delete;
-  NoTorchFunction& operator=(const NoTorchFunction&) = delete;
-
- private:
-  using Tls = at::impl::PythonTorchFunctionTLS;
-  at::impl::TorchFunctionDisabledState former_ = Tls::get_disabled_state();
-};
-
-// What a torch.Tensor holds; undefined for what is of any other class, a subclass among them. `_cdata` is a field that
-// PyTorch's own C code returns: the address of the tensor's implementation, in every version. Needs the GIL.
-at::Tensor TensorOf(Object* object) {
-  Object* const torch = python::LoadedModule("torch");
-  Object* const plain = torch != nullptr ? OwnAttribute(torch, "Tensor") : nullptr;
-  if (object == nullptr || plain == nullptr || python::TypeOf(object) != plain) return {};
-  const NoTorchFunction quiet;
-  const Ref address(Py().PyObject_GetAttrString(object, "_cdata"));
-  if (!address || python::TypeOf(address.get()) != Py().long_type) {
-    Py().PyErr_Clear();
-    return {};
-  }
-  auto* const impl = reinterpret_cast<c10::TensorImpl*>(Py().PyLong_AsLong(address.get()));
-  return at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
-}
 
 struct Blocks {
   at::Tensor partial, full;  // for each row of blocks, how many are kept; `full` is undefined where none are told apart

@@ -25,9 +25,11 @@ constexpr const char* kClasses[] = {"Exception",  "RuntimeError",   "NotImplemen
                                     "ValueError", "AttributeError", "LookupError",         "KeyError",
                                     "IndexError", "AssertionError"};
 constexpr int kCount = std::size(kClasses);
-constexpr int kMostNested = 64;  // a destructor of ours is not recognised by CPython's guard against deep chains
+constexpr int kMostEntries = 1024;  // of a traceback: deeper is endless recursion
+constexpr int kMostNested = 64;     // a destructor of ours is not recognised by CPython's guard against deep chains
 
 using Destructor = void (*)(Object*);
+using Clear = int (*)(Object*);
 
 // The start of PyTypeObject, the same in every supported CPython.
 struct TypeHead {
@@ -37,11 +39,14 @@ struct TypeHead {
   const char* name;
   intptr_t basic_size, item_size;
   Destructor destructor;
+  void* others[17];
+  Clear clear;  // the garbage collector's, of what is in a cycle: an exception that a variable of its own frame holds
 };
 
 struct Class {
   TypeHead* type = nullptr;
-  Destructor original = nullptr;
+  Destructor destructor = nullptr;
+  Clear clear = nullptr;
 };
 Class g_classes[kCount];
 std::atomic<bool> g_on{false};
@@ -69,11 +74,12 @@ bool IsAsExpected(Object* traceback) noexcept {
 // GIL.
 uint64_t g_unconcerned[256];
 
+// 0 where it cannot be told: an entry that the garbage collector has cleared has no frame.
 uint64_t CodeOf(Object* traceback) noexcept {
   uint64_t hash = 0xcbf29ce484222325;
   int entries = 0;
   for (auto* entry = static_cast<Traceback*>(traceback); entry != nullptr; entry = entry->next) {
-    if (++entries > 64) return 0;
+    if (entry->frame == nullptr || ++entries > kMostEntries) return 0;
     const Ref code(Py().PyFrame_GetCode(entry->frame));
     hash = (hash ^ reinterpret_cast<uintptr_t>(code.get())) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 29;
@@ -92,7 +98,8 @@ bool IsHandledByDesign(const std::string& module) noexcept {
   return false;
 }
 
-void Look(Object* exception) noexcept {
+// `dying`: nothing refers to it any more.
+void Look(Object* exception, bool dying) noexcept {
   if (!g_on.load(std::memory_order_relaxed)) return;
   const Ref traceback(Py().PyException_GetTraceback(exception));
   if (!traceback || !python::CanEnter()) return;
@@ -100,9 +107,9 @@ void Look(Object* exception) noexcept {
   if (state == nullptr || state->inside) return;
   const uint64_t code = IsAsExpected(traceback.get()) ? CodeOf(traceback.get()) : 0;
   uint64_t* const unconcerned = &g_unconcerned[code % std::size(g_unconcerned)];
-  if (code != 0 && *unconcerned == code) return;
+  if (code == 0 || *unconcerned == code) return;
   // A collection that starts below must not come upon an object that nothing refers to; some destructors expect it tracked.
-  const bool tracked = Py().PyObject_GC_IsTracked(exception) != 0;
+  const bool tracked = dying && Py().PyObject_GC_IsTracked(exception) != 0;
   if (tracked) Py().PyObject_GC_UnTrack(exception);
   Guarded("exceptions", false, [&] {
     const python::Section gil;  // an exception may be pending: this one died because another came
@@ -118,20 +125,26 @@ template <int kClass>
 void AtDeath(Object* exception) {
   const Class& own = g_classes[kClass];
   if (t_nested >= kMostNested) {  // CPython's guard again, which asks whether the class still has CPython's destructor
-    own.type->destructor = own.original;
-    own.original(exception);
+    own.type->destructor = own.destructor;
+    own.destructor(exception);
     own.type->destructor = &AtDeath<kClass>;
     return;
   }
   ++t_nested;
-  Look(exception);
-  own.original(exception);
+  Look(exception, true);
+  own.destructor(exception);
   --t_nested;
+}
+
+template <int kClass>
+int AtClear(Object* exception) {
+  Look(exception, false);
+  return g_classes[kClass].clear(exception);
 }
 
 template <int... kClass>
 void Wrap(std::integer_sequence<int, kClass...>) noexcept {
-  ((g_classes[kClass].type->destructor = &AtDeath<kClass>), ...);
+  ((g_classes[kClass].type->destructor = &AtDeath<kClass>, g_classes[kClass].type->clear = &AtClear<kClass>), ...);
 }
 
 }  // namespace
@@ -141,8 +154,9 @@ void WatchDroppedExceptions() noexcept {
     void* const at = dlsym(RTLD_DEFAULT, (std::string("PyExc_") + kClasses[i]).c_str());
     if (at == nullptr) return;
     auto* const type = static_cast<TypeHead*>(*static_cast<void**>(at));
-    if (type->name == nullptr || strcmp(type->name, kClasses[i]) != 0 || type->destructor == nullptr) return;
-    g_classes[i] = {type, type->destructor};
+    if (type->name == nullptr || strcmp(type->name, kClasses[i]) != 0) return;
+    if (type->destructor == nullptr || type->clear == nullptr) return;
+    g_classes[i] = {type, type->destructor, type->clear};
   }
   Wrap(std::make_integer_sequence<int, kCount>());
   g_on.store(true, std::memory_order_relaxed);

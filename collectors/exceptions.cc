@@ -77,7 +77,7 @@ Trace RaisedThrough(Object* exception) {
   while (entry && outermost_first.size() < 4096) {
     Ref frame(Py().PyObject_GetAttrString(entry.get(), "tb_frame"));
     const Ref line(Py().PyObject_GetAttrString(entry.get(), "tb_lineno"));
-    if (!frame || !line) break;
+    if (!frame || !line || frame.get() == Py().none) break;  // None: the garbage collector has cleared it
     outermost_first.emplace_back(frame.get(),
                                  line.get() == Py().none ? 0 : static_cast<int32_t>(Py().PyLong_AsLong(line.get())));
     trace.owned.push_back(std::move(frame));
@@ -151,6 +151,9 @@ class Recorder {
     incident.type = python::TypeModule(python::TypeOf(exception)) + "." + python::TypeName(python::TypeOf(exception));
     incident.message = MessageOf(exception);
     ReadLimit(trace.frames.data(), static_cast<int>(trace.frames.size()), &incident.facts);
+    if (Object* const flex = FlexFrameOf(trace.frames.data(), trace.raised); flex != nullptr) {
+      ReadRefusedInputs(flex, &incident.facts);
+    }
     incident.site = SiteOfFrames(trace.frames.data(), trace.lines.data(), static_cast<int>(trace.frames.size()));
     const uint32_t id = RecordIncident(incident);
     if (id == 0) return;

@@ -1,5 +1,7 @@
 #include "collectors/flex_facts.h"
 
+#include <algorithm>
+
 #include "collectors/module_facts.h"
 #include "collectors/python_api.h"
 
@@ -20,19 +22,17 @@ Ref Top() noexcept {
   return Ref(frame);
 }
 
+bool IsFlex(Object* frame) noexcept {
+  return python::FunctionNameOf(frame) == "flex_attention" && python::ModuleNameOf(frame) == kFlexModule;
+}
+
 Ref FlexFrame() noexcept {
   Ref frame = Top();
   for (int i = 0; i < kDeepest && frame; ++i) {
-    if (python::FunctionNameOf(frame.get()) == "flex_attention" && python::ModuleNameOf(frame.get()) == kFlexModule)
-      return frame;
+    if (IsFlex(frame.get())) return frame;
     frame = Ref(Py().PyFrame_GetBack(frame.get()));
   }
   return Ref();
-}
-
-Ref LocalNamed(Object* frame, const char* name) noexcept {
-  const int index = LocalIndex(frame, name);
-  return index < 0 ? Ref() : python::Local(frame, index, name);
 }
 
 std::string Name(Object* function) noexcept { return function == nullptr ? std::string() : python::FunctionName(function); }
@@ -200,6 +200,16 @@ FlexArguments ReadArguments(Object* flex_frame, VariantFacts* facts) {
 }
 
 }  // namespace
+
+Ref LocalNamed(Object* frame, const char* name) noexcept {
+  const int index = LocalIndex(frame, name);
+  return index < 0 ? Ref() : python::Local(frame, index, name);
+}
+
+Object* FlexFrameOf(Object* const* frames, int count) noexcept {
+  Object* const* const at = std::find_if(frames, frames + count, IsFlex);
+  return at == frames + count ? nullptr : *at;
+}
 
 FlexArguments ReadFlex(VariantFacts* facts) noexcept {
   if (!python::CanEnter()) return {};

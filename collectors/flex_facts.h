@@ -25,6 +25,15 @@ FlexArguments ReadFlex(VariantFacts* facts) noexcept;
 // What that call was given as block_mask, null where there is no such frame. Needs the GIL.
 python::Ref BlockMaskOfFlex() noexcept;
 
+// A local variable of a frame by its name, null where it has none. Needs the GIL.
+python::Ref LocalNamed(python::Object* frame, const char* name) noexcept;
+
+// Of the frame of a flex_attention that raised: which of its inputs require a gradient. Needs the GIL.
+void ReadRefusedInputs(python::Object* flex_frame, VariantFacts* facts);
+
+// Of an exception's frames, innermost first: the frame of flex_attention itself, null where it was not in it.
+python::Object* FlexFrameOf(python::Object* const* frames, int count) noexcept;
+
 // Of an exception's frames, innermost first, that came out of Dynamo at the recompile limit: the function and the guard that
 // kept failing. Nothing for others. Needs the GIL.
 void ReadLimit(python::Object* const* frames, int count, VariantFacts* facts) noexcept;

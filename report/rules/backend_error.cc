@@ -110,9 +110,13 @@ void JudgeFlex(const Incident& incident, Finding* finding) {
     return;
   }
   finding->set_title("flex_attention has no backward on a CPU");
+  const auto inputs = incident.facts().find("flex.requires_grad");
   finding->set_why(
-      "flex_attention computes inference only on a CPU, and refused inputs that require a gradient, or to return the "
-      "log-sum-exp.");
+      inputs == incident.facts().end()
+          ? "flex_attention computes inference only on a CPU, and refused inputs that require a gradient, or to return "
+            "the log-sum-exp."
+          : absl::StrCat("flex_attention computes inference only on a CPU, and refused inputs that require a gradient: ",
+                         inputs->second, "."));
   AddAdvice(finding, "on a CPU select sdpa for training", "attn_implementation=\"sdpa\"");
   AddAdvice(finding, "or run the forward alone", "with torch.no_grad(): ...");
 }

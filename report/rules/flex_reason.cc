@@ -77,14 +77,15 @@ std::string Fact(const Variant& variant, const std::string& name) {
   return at == variant.facts().end() ? "" : at->second;
 }
 
-uint64_t FusedBefore(const Report& report, const Variant& variant) {
+FusedCalls FusedBefore(const Report& report, const Variant& variant) {
   const Frame* user = UserLine(report, variant);
-  uint64_t calls = 0;
+  FusedCalls calls;
   for (const Variant& one : report.variants()) {
-    if (one.phase() == "backward" || (one.backend() != "flex-triton" && one.backend() != "flex-cpp")) continue;
+    if (one.backend() != "flex-triton" && one.backend() != "flex-cpp") continue;
     const Frame* line = UserLine(report, one);
-    if (line != nullptr && user != nullptr && line->file() == user->file() && line->line() == user->line())
-      calls += one.count();
+    if (line == nullptr || user == nullptr || line->file() != user->file() || line->line() != user->line()) continue;
+    if (one.phase() != "backward") calls.forward += one.count();
+    calls.peak_bytes = std::max<int64_t>(calls.peak_bytes, one.peak_bytes());
   }
   return calls;
 }

@@ -27,8 +27,12 @@ FlexReason FlexReasonOf(const Report& report, const Variant& variant);
 // A fact of the variant; empty where it has none of that name.
 std::string Fact(const Variant& variant, const std::string& name);
 
-// Forward calls that ran fused at the same user's line.
-uint64_t FusedBefore(const Report& report, const Variant& variant);
+// Calls that ran fused at the same user's line: how many forward, and the largest peak of one, forward or backward.
+struct FusedCalls {
+  uint64_t forward = 0;
+  int64_t peak_bytes = 0;
+};
+FusedCalls FusedBefore(const Report& report, const Variant& variant);
 
 // " Its BlockMask keeps 3.12 % of the blocks, which saves no memory here.", as far as that is known; empty where none was
 // given.

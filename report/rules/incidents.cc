@@ -111,6 +111,18 @@ bool IsToldOtherwise(const Report& report, const Incident& caught) {
 
 bool IsRaised(const Incident& incident) { return incident.kind() == "exception" || incident.kind() == "thread-exception"; }
 
+// The exception that a chain of causes led to.
+const Incident& RootOf(const Report& report, const Incident& incident) {
+  const Incident* root = &incident;
+  for (int i = 0; i < 16 && root->leads_to() != 0; ++i) {
+    const auto next = std::find_if(report.incidents().begin(), report.incidents().end(),
+                                   [&](const Incident& one) { return one.id() == root->leads_to(); });
+    if (next == report.incidents().end()) break;
+    root = &*next;
+  }
+  return *root;
+}
+
 // A program that drops an exception and ends well has coped with it.
 bool EndedWell(const Report& report, uint32_t process) {
   return report.run().ended() == "exit" && report.run().exit_code() == 0 &&
@@ -188,15 +200,6 @@ LargeGrid BeyondGrid(const Report& report) {
 std::vector<Failure> FindFailures(const Report& report) {
   std::vector<Failure> failures;
   std::set<uint32_t> told;
-  const auto root_of = [&](const Incident& incident) {
-    uint32_t id = incident.id();
-    for (int i = 0; i < 16; ++i) {
-      const Incident& one = report.incidents(static_cast<int>(id) - 1);
-      if (one.leads_to() == 0 || one.leads_to() > static_cast<uint32_t>(report.incidents_size())) break;
-      id = one.leads_to();
-    }
-    return id;
-  };
   const auto add_operators = [&](const Incident& incident, Failure* failure) {
     for (const Incident& op : report.incidents()) {
       if ((op.kind() != "operator" && op.kind() != "double-backward") || !Explains(report, incident, op)) continue;
@@ -207,15 +210,15 @@ std::vector<Failure> FindFailures(const Report& report) {
   std::set<uint32_t> roots;
   for (const Incident& incident : report.incidents()) {
     if (!IsRaised(incident) && incident.kind() != "cause") continue;
-    if (IsCaught(report.incidents(static_cast<int>(root_of(incident)) - 1))) continue;
+    if (IsCaught(RootOf(report, incident))) continue;
     const Fault fault = FaultOf(report, incident);
-    if (fault == Fault::kNone || !roots.insert(root_of(incident)).second) continue;
+    if (fault == Fault::kNone || !roots.insert(RootOf(report, incident).id()).second) continue;
     Failure failure{fault, {&incident}, true};
     add_operators(incident, &failure);
     failures.push_back(std::move(failure));
   }
   for (const Incident& incident : report.incidents()) {
-    const Incident& root = report.incidents(static_cast<int>(root_of(incident)) - 1);
+    const Incident& root = RootOf(report, incident);
     if (!IsCaught(root) || IsToldOtherwise(report, incident)) continue;
     if (root.kind() == "dropped" && EndedWell(report, incident.process())) continue;
     const Fault fault = FaultOf(report, incident);

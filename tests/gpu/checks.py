@@ -317,6 +317,22 @@ def _traced_llama(job, name, options=(), **variables):
     return json.loads(result.stdout.splitlines()[-1]), report
 
 
+def by_hand(job):
+    """backward-dense: a fused forward whose backward stores its scores, with its kernels, beside one that is fused both ways."""
+    _, report = job.traced("by_hand.py")
+    report.check_laws()
+    named = report.named("by_hand.py")
+    for name, backward in (("by hand", "dense"), ("by autograd", "fused")):
+        for phase, path in (("forward", "fused"), ("backward", backward)):
+            mine = named[name].get(phase, [])
+            equal(f"{name}, {phase}", ({v["path"] for v in mine}, sum(number(v, "count") for v in mine)), ({path}, 3))
+            expect(all(v.get("kernels") for v in mine), f"{name}, {phase}: no kernels")
+    found = [(f["rule"], set(f["variants"])) for f in report.message.get("findings", [])]
+    equal("findings", found, [("backward-dense", {v["id"] for v in named["by hand"]["backward"]})])
+    peak = max(number(v, "peak_bytes") for v in named["by hand"]["backward"])
+    return f"backward by hand: {peak / 2**20:.0f} MiB, {sorted({k['name'][:40] for v in named['by hand']['backward'] for k in v['kernels']})[:3]}"
+
+
 def native_mha(job):
     """The inference fast path of nn.TransformerEncoder: what it ran, by its kernels, is what the report says."""
     _, report = job.traced("native_mha.py")
@@ -359,7 +375,7 @@ TOGETHER = {
     "memory, cudaMallocAsync": (memory, ("backend:cudaMallocAsync",), 1), "profiler first": (profiler, ("first",), 1),
     "profiler late": (profiler, ("late",), 1), "profiler daemon": (profiler_daemon, (), 1),
     "profiler beside gpu-time": (gpu_time_beside_profiler, (), 1), "graphs": (graphs, (), 1), "threads": (threads, (), 1),
-    "oom": (oom, (), 1), "native mha": (native_mha, (), 1), "ddp": (ddp, (), 2), "pairs": (pairs, (), 2),
+    "oom": (oom, (), 1), "native mha": (native_mha, (), 1), "backward by hand": (by_hand, (), 1), "ddp": (ddp, (), 2), "pairs": (pairs, (), 2),
     "forked": (forked, (), 1), "forked, gpu-time": (forked, ("--gpu-time",), 1),
     "B14 wide heads": (wide_heads, (), 1), "B21 large batch": (large_batch, (), 1), "B05 aot_eager": (aot_eager, (), 1),
     "B01 mask density": (mask_density, (), 1),

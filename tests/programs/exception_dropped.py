@@ -3,6 +3,8 @@
 # requires: transformers
 # with: base transformers-4.56 transformers-4.48
 # exit: 1
+import gc
+
 import torch
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
@@ -21,6 +23,17 @@ def evaluate():
         return None
 
 
+def evaluate_again():
+    failed = None
+    try:
+        return layer(x, position_embeddings=position, attention_mask=None)
+    except Exception as error:
+        failed = error  # and the error holds this frame: left to the garbage collector
+    return None
+
+
 for _ in range(2):
     result = evaluate()
+evaluate_again()
+gc.collect()
 print(result[0].shape)

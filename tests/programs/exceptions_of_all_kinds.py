@@ -35,6 +35,15 @@ def cycle(kind):
     gc.collect(0)
 
 
+def cycle_of_an_older_traceback(kind):  # which the garbage collector clears first
+    try:
+        raise kind("older")
+    except kind as error:
+        traceback = error.__traceback__
+    kept = kind("newer").with_traceback(traceback)
+    assert kept.__traceback__ is traceback
+
+
 def work():
     layer = Layer()
     for kind in KINDS:
@@ -47,6 +56,7 @@ def work():
             with contextlib.suppress(kind):
                 layer(3, kind)
         cycle(kind)
+        cycle_of_an_older_traceback(kind)
         kind("never raised")
     chain(20000)
     with contextlib.suppress(RecursionError):

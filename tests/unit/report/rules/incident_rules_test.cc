@@ -89,7 +89,9 @@ TEST_CASE("each exception of attention has its own words", "[backend-error][fire
     title = "the model's class does not support the selected attention implementation";
   }
   SECTION("flex on a CPU") {
-    program.Merge(Raised("builtins.NotImplementedError", "FlexAttention does not support backward on CPU.", "call_path: 6"));
+    program.Merge(Raised("builtins.NotImplementedError", "FlexAttention does not support backward on CPU.",
+                         "call_path: 6 facts { key: 'flex.requires_grad' value: 'query' }"));
+    CHECK_THAT(program.Findings()[0].why(), Contains("inputs that require a gradient: query."));
     title = "flex_attention has no backward on a CPU";
   }
   SECTION("the recompile limit as an error") {
@@ -151,22 +153,24 @@ TEST_CASE("what the program caught is a note, once, and only where its words are
 
 TEST_CASE("what the program caught and dropped is a note in a run that ended badly", "[backend-error][fires]") {
   const std::string unknown_name = " type: 'builtins.KeyError' message: '`foo` is not a valid attention implementation' } ";
-  Program program;
-  SECTION("by itself") { program.Merge("incidents { id: 1 kind: 'dropped' count: 1 call_path: 2" + unknown_name); }
-  SECTION("as the cause of another one") {
-    program.Merge("incidents { id: 1 kind: 'dropped' count: 1 call_path: 2 type: 'builtins.ValueError' message: 'no layer' } " +
-                  ("incidents { id: 2 kind: 'cause' leads_to: 1 count: 1 call_path: 2" + unknown_name));
+  for (const std::string& dropped :
+       {"incidents { id: 1 kind: 'dropped' count: 1 call_path: 2" + unknown_name,
+        "incidents { id: 1 kind: 'dropped' count: 1 call_path: 2 type: 'builtins.ValueError' message: 'no layer' } "
+        "incidents { id: 2 kind: 'cause' leads_to: 1 count: 1 call_path: 2" +
+            unknown_name}) {
+    for (const char* const ended :
+         {"run { exit_code: 3 }", "run { ended: 'signal' }",
+          "incidents { id: 3 kind: 'exception' type: 'builtins.NameError' message: 'x' count: 1 call_path: 1 }"}) {
+      Program program;
+      program.Merge(dropped);
+      program.Merge("run { ended: 'exit' exit_code: 0 }");
+      CHECK(program.Findings().empty());
+      program.Merge(ended);
+      REQUIRE(program.Findings().size() == 1);
+      CHECK(program.Findings()[0].severity() == "note");
+      CHECK_THAT(program.Findings()[0].why(), Contains("The program caught it and went on."));
+    }
   }
-  program.Merge("run { ended: 'exit' exit_code: 0 }");
-  CHECK(program.Findings().empty());
-  SECTION("an exit code") { program.Merge("run { exit_code: 3 }"); }
-  SECTION("a signal") { program.Merge("run { ended: 'signal' }"); }
-  SECTION("an exception of another kind") {
-    program.Merge("incidents { id: 3 kind: 'exception' type: 'builtins.NameError' message: 'x' count: 1 call_path: 1 }");
-  }
-  REQUIRE(program.Findings().size() == 1);
-  CHECK(program.Findings()[0].severity() == "note");
-  CHECK_THAT(program.Findings()[0].why(), Contains("The program caught it and went on."));
 }
 
 TEST_CASE("a cause behind an exception of the program's own counts; one fault a chain", "[backend-error][fires]") {

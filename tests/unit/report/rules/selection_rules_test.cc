@@ -84,8 +84,8 @@ TEST_CASE("both fused, or both dense", "[backward-dense][silent]") {
 
 TEST_CASE("a compiled flex_attention that hit the limit", "[flex-fell-back][fires]") {
   Program program;
-  program.Add("operator: 'flex_attention' backend: 'flex-cpp' path: 'fused' count: 2 call_path: 10");
-  program.Add(std::string(kFlexDense) +
+  program.Add("operator: 'flex_attention' backend: 'flex-cpp' path: 'fused' count: 2 peak_bytes: 65536 call_path: 10");
+  program.Add(std::string(kFlexDense) + "peak_bytes: 2097152 " +
               "facts { key: 'dynamo.recompiles' value: '3' } facts { key: 'dynamo.guard' value: 'size mismatch' } "
               "facts { key: 'dynamo.recompiled' value: 'flex_attention' }");
   const std::vector<Finding> findings = program.Findings();
@@ -93,7 +93,9 @@ TEST_CASE("a compiled flex_attention that hit the limit", "[flex-fell-back][fire
   CHECK(findings[0].rule() == "flex-fell-back");
   CHECK(EvidenceOf(findings[0], "fused before") == 2);
   CHECK(EvidenceText(findings[0], "guard") == "size mismatch");
-  CHECK_THAT(findings[0].why(), Contains("The first 2 calls were fused"));
+  CHECK_THAT(findings[0].why(),
+             Contains("The first 2 calls were fused. A call took 64 KiB at most while fused, and takes up to 2 MiB since."));
+  CHECK(EvidenceOf(findings[0], "peak of a call while fused") == 65536);
 }
 
 TEST_CASE("dense for other reasons", "[flex-fell-back][silent]") {
