@@ -10,6 +10,7 @@
 
 #include "collectors/exceptions.h"
 #include "collectors/fault.h"
+#include "collectors/incidents.h"
 #include "collectors/python_api.h"
 #include "collectors/thread_state.h"
 
@@ -58,6 +59,7 @@ struct Traceback {
   void* type;
   Traceback* next;
   Object* frame;
+  int last_instruction;
 };
 
 bool IsAsExpected(Object* traceback) noexcept {
@@ -70,18 +72,25 @@ bool IsAsExpected(Object* traceback) noexcept {
   return expected;
 }
 
-// Code that exceptions of no concern passed through, by a hash of all of it: a program may raise and drop millions. Behind the
-// GIL.
-uint64_t g_unconcerned[256];
+// Places, by a hash of the class and of all code that the exception passed through: a program may raise and drop millions, with
+// a text of its own each. Behind the GIL.
+struct PlaceOfDeath {
+  uint64_t hash = 0;
+  int looked_at = 0;
+  uint32_t incident = 0;  // 0: of no concern
+};
+constexpr int kLooks = 3;  // at a place whose exceptions are told
+PlaceOfDeath g_places[256];
 
 // 0 where it cannot be told: an entry that the garbage collector has cleared has no frame.
-uint64_t CodeOf(Object* traceback) noexcept {
-  uint64_t hash = 0xcbf29ce484222325;
+uint64_t PlaceOf(void* type, Object* traceback) noexcept {
+  uint64_t hash = 0xcbf29ce484222325 ^ reinterpret_cast<uintptr_t>(type);
   int entries = 0;
   for (auto* entry = static_cast<Traceback*>(traceback); entry != nullptr; entry = entry->next) {
     if (entry->frame == nullptr || ++entries > kMostEntries) return 0;
     const Ref code(Py().PyFrame_GetCode(entry->frame));
-    hash = (hash ^ reinterpret_cast<uintptr_t>(code.get())) * 0x9e3779b97f4a7c15;
+    hash =
+        (hash ^ reinterpret_cast<uintptr_t>(code.get()) ^ static_cast<uint32_t>(entry->last_instruction)) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 29;
   }
   return hash;
@@ -102,20 +111,26 @@ bool IsHandledByDesign(const std::string& module) noexcept {
 void Look(Object* exception, bool dying) noexcept {
   if (!g_on.load(std::memory_order_relaxed)) return;
   const Ref traceback(Py().PyException_GetTraceback(exception));
-  if (!traceback || !python::CanEnter()) return;
+  if (!traceback || !python::CanEnter() || !python::InMainInterpreter()) return;
   ThreadState* const state = CurrentThread();
-  if (state == nullptr || state->inside) return;
-  const uint64_t code = IsAsExpected(traceback.get()) ? CodeOf(traceback.get()) : 0;
-  uint64_t* const unconcerned = &g_unconcerned[code % std::size(g_unconcerned)];
-  if (code == 0 || *unconcerned == code) return;
+  if (state == nullptr || state->inside || !IsAsExpected(traceback.get())) return;
+  const uint64_t hash = PlaceOf(python::TypeOf(exception), traceback.get());
+  if (hash == 0) return;
+  PlaceOfDeath& place = g_places[hash % std::size(g_places)];
+  if (place.hash == hash && (place.incident == 0 || place.looked_at >= kLooks)) {
+    if (place.incident != 0 && !ForgetTold(exception)) CountIncident(place.incident);
+    return;
+  }
   // A collection that starts below must not come upon an object that nothing refers to; some destructors expect it tracked.
   const bool tracked = dying && Py().PyObject_GC_IsTracked(exception) != 0;
   if (tracked) Py().PyObject_GC_UnTrack(exception);
   Guarded("exceptions", false, [&] {
     const python::Section gil;  // an exception may be pending: this one died because another came
+    if (ForgetTold(exception)) return true;
     const Ref catcher(Py().PyObject_GetAttrString(traceback.get(), "tb_frame"));
-    const bool concerns = catcher && !IsHandledByDesign(python::ModuleNameOf(catcher.get())) && RecordDropped(exception);
-    if (!concerns) *unconcerned = code;
+    const bool by_program = catcher && !IsHandledByDesign(python::ModuleNameOf(catcher.get()));
+    const uint32_t incident = by_program ? RecordDropped(exception) : 0;
+    place = {hash, place.hash == hash ? place.looked_at + 1 : 1, incident};
     return true;
   });
   if (tracked) Py().PyObject_GC_Track(exception);

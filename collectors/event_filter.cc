@@ -19,7 +19,7 @@ TORCH_API int get_current_graph_task_id();  // in engine.h, which takes long to 
 namespace attntrace {
 namespace {
 
-constexpr int kSumsAfterRange = 64;  // create_block_mask sums once; a mask_mod may sum before it
+constexpr int kSumsAfterRange = 256;  // create_block_mask sums once; a mask_mod may sum before it
 
 enum class Verdict : uint8_t { kUnknown, kKeep, kSkip, kEngine, kAfterRange };
 

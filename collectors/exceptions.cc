@@ -17,6 +17,7 @@
 #include "collectors/module_facts.h"
 #include "collectors/python_api.h"
 #include "collectors/requests.h"
+#include "collectors/spool_writer.h"
 #include "collectors/thread_state.h"
 
 namespace attntrace {
@@ -109,16 +110,11 @@ void AddCallers(Trace* trace) {
 
 // Exceptions that were told of and may still be alive: their death is no news. Behind the GIL.
 Object* g_told[64];
+uint32_t g_dropped = 0;   // distinct ones that were kept
+bool g_not_kept = false;  // one more was not
 unsigned g_next_told = 0;
 
 void NoteTold(Object* exception) noexcept { g_told[g_next_told++ % std::size(g_told)] = exception; }
-
-bool ForgetTold(Object* exception) noexcept {
-  Object** const at = std::find(std::begin(g_told), std::end(g_told), exception);
-  if (at == std::end(g_told)) return false;
-  *at = nullptr;
-  return true;
-}
 
 // Whether it passed through a module or came out of Transformers, where models are made. A missing attribute of a module is how
 // `hasattr` says no.
@@ -201,6 +197,10 @@ void RecordException(Object* exception, IncidentKind kind) {
   if (state == nullptr) return;
   const Inside ours(state);
   Recorder(ThreadId(state)).Record(exception, kind, 0);
+  if (g_not_kept && kind == IncidentKind::kException) {
+    Spool().Note("exceptions",
+                 "more exceptions were caught and dropped than are kept: what led to the last one may be missing");
+  }
   RefreshEnvironment();
 }
 
@@ -252,25 +252,35 @@ void OnOpenOf(const std::string& path) noexcept {
 
 }  // namespace
 
-bool RecordDropped(void* exception) {
-  static uint32_t newest = 0, distinct = 0;  // behind the GIL
-  if (ForgetTold(exception)) return true;
-  if (distinct >= kMaxDropped) return false;
-  ThreadState* const state = CurrentThread();
-  if (state == nullptr) return true;
-  const Inside ours(state);
-  Recorder recorder(ThreadId(state));
-  recorder.Record(exception, IncidentKind::kDropped, 0);
-  if (!ForgetTold(exception)) return false;
-  if (recorder.first() <= newest) return true;
-  newest = recorder.first();
-  ++distinct;
-  RefreshEnvironment();
+bool ForgetTold(Object* exception) noexcept {
+  Object** const at = std::find(std::begin(g_told), std::end(g_told), exception);
+  if (at == std::end(g_told)) return false;
+  *at = nullptr;
   return true;
 }
 
+uint32_t RecordDropped(void* exception) {
+  static uint32_t newest = 0;  // behind the GIL
+  if (g_dropped >= kMaxDropped) {
+    g_not_kept = true;
+    return 0;
+  }
+  ThreadState* const state = CurrentThread();
+  if (state == nullptr) return 0;
+  const Inside ours(state);
+  Recorder recorder(ThreadId(state));
+  recorder.Record(exception, IncidentKind::kDropped, 0);
+  if (!ForgetTold(exception)) return 0;
+  if (recorder.first() > newest) {
+    newest = recorder.first();
+    ++g_dropped;
+    RefreshEnvironment();
+  }
+  return recorder.first();
+}
+
 void OnAudit(const char* event, void* args) noexcept {
-  if (!python::Loaded() || args == nullptr) return;
+  if (!python::Loaded() || args == nullptr || !python::InMainInterpreter()) return;
   Guarded("exceptions", false, [&] {
     const python::Section gil;  // an exception may be pending around the event
     if (strcmp(event, "sys.excepthook") == 0) {

@@ -87,6 +87,12 @@ uint32_t RecordIncident(const Incident& incident) noexcept {
   return slot + 1;
 }
 
+void CountIncident(uint32_t id) noexcept {
+  spool::VariantCounters& counters = Spool().counters(id - 1);
+  counters.calls.fetch_add(1, std::memory_order_relaxed);
+  counters.last_ns.store(Spool().SinceStart(), std::memory_order_relaxed);
+}
+
 void RecordFailedCall(const CallRecord& call, uint32_t thread, const std::vector<GateText>* gates) noexcept {
   Incident incident;
   incident.kind = IncidentKind::kOperator;

@@ -36,6 +36,9 @@ inline constexpr int kMaxIncidents = 64;  // distinct ones
 // Slot + 1; 0 where there was no room.
 uint32_t RecordIncident(const Incident& incident) noexcept;
 
+// The same incident again, by what RecordIncident returned.
+void CountIncident(uint32_t id) noexcept;
+
 // Of an operator's call that threw. `gates` null: not taken.
 void RecordFailedCall(const CallRecord& call, uint32_t thread, const std::vector<GateText>* gates) noexcept;
 

@@ -50,13 +50,14 @@ bool Load() noexcept {
   g_api.function_type = dlsym(RTLD_DEFAULT, "PyFunction_Type");
   g_api.cell_type = dlsym(RTLD_DEFAULT, "PyCell_Type");
   g_api.bytes_type = dlsym(RTLD_DEFAULT, "PyBytes_Type");
+  g_api.type_type = dlsym(RTLD_DEFAULT, "PyType_Type");
   g_api.list_type = dlsym(RTLD_DEFAULT, "PyList_Type");
   g_api.context_variable_type = dlsym(RTLD_DEFAULT, "PyContextVar_Type");
   if (void* const at = dlsym(RTLD_DEFAULT, "PyExc_BaseException"); at != nullptr)
     g_api.base_exception = *static_cast<void**>(at);
   g_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
   g_api.true_object = dlsym(RTLD_DEFAULT, "_Py_TrueStruct");
-  if (!found || g_api.unicode_type == nullptr || g_api.none == nullptr) return false;
+  if (!found || g_api.unicode_type == nullptr || g_api.type_type == nullptr || g_api.none == nullptr) return false;
   const char* const version = g_api.Py_GetVersion();
   if (strncmp(version, "3.", 2) != 0) return false;
   g_api.minor = atoi(version + 2);
@@ -67,6 +68,8 @@ bool Load() noexcept {
 bool CanEnter() noexcept {
   return g_loaded && g_api.Py_IsInitialized() != 0 && g_api.PyGILState_GetThisThreadState() != nullptr && !Finalizing();
 }
+
+bool InMainInterpreter() noexcept { return g_api.PyThreadState_Get() == g_api.PyGILState_GetThisThreadState(); }
 
 Section::Section() noexcept {
   state_ = g_api.PyGILState_Ensure();
@@ -142,15 +145,26 @@ std::string NameAttribute(Object* object, const char* name) noexcept {
   if (!value) g_api.PyErr_Clear();
   return value ? Text(value.get()) : std::string();
 }
+
+// Whether a class answers for this name as `type` does: a metaclass of the program's may have code of its own there.
+bool AnswersAsType(void* type, const char* name) noexcept {
+  constexpr int kGetAttribute = 18;  // tp_getattro, in words
+  void* const meta = TypeOf(type);
+  if (meta == g_api.type_type) return true;
+  return static_cast<void**>(meta)[kGetAttribute] == static_cast<void**>(g_api.type_type)[kGetAttribute] &&
+         ClassAttribute(meta, name) == ClassAttribute(g_api.type_type, name);
+}
 }  // namespace
 
 std::string TypeName(void* type) noexcept {
   const char* const name = reinterpret_cast<const char* const*>(type)[3];  // tp_name, after PyVarObject: not for heap types
-  std::string text = NameAttribute(type, "__qualname__");
+  std::string text = AnswersAsType(type, "__qualname__") ? NameAttribute(type, "__qualname__") : std::string();
   return text.empty() && name != nullptr ? std::string(name) : text;
 }
 
-std::string TypeModule(void* type) noexcept { return NameAttribute(type, "__module__"); }
+std::string TypeModule(void* type) noexcept {
+  return AnswersAsType(type, "__module__") ? NameAttribute(type, "__module__") : Text(ClassAttribute(type, "__module__"));
+}
 
 std::string FunctionName(Object* function) noexcept {
   for (int depth = 0; depth < 8 && function != nullptr; ++depth) {

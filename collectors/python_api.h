@@ -18,6 +18,7 @@ using Object = void;
   X(int, PyGILState_Ensure, ())                                 \
   X(void, PyGILState_Release, (int))                            \
   X(void*, PyGILState_GetThisThreadState, ())                   \
+  X(void*, PyThreadState_Get, ())                               \
   X(int, PyGILState_Check, ())                                  \
   X(int, Py_IsInitialized, ())                                  \
   X(Object*, PyEval_GetFrame, ())                               \
@@ -82,6 +83,7 @@ struct Api {
   void* list_type = nullptr;
   void* bytes_type = nullptr;
   void* context_variable_type = nullptr;
+  void* type_type = nullptr;
   void* base_exception = nullptr;
   void* none = nullptr;
   void* true_object = nullptr;
@@ -96,6 +98,10 @@ const Api& Py() noexcept;
 // Whether this thread may enter the interpreter now without creating a thread state: false on foreign C++ threads and while the
 // interpreter shuts down (a PyGILState_Ensure there would end the thread). Needs no GIL.
 bool CanEnter() noexcept;
+
+// Whether the interpreter that runs on this thread is the one that a Section enters: in another one of the same process it
+// would wait for the GIL that this thread holds. Needs the GIL.
+bool InMainInterpreter() noexcept;
 
 // Holds the GIL, and puts a pending exception of the host aside and back.
 class Section {

@@ -7,6 +7,13 @@ def causal(b, h, q, k):
     return q >= k
 
 
+def after_sums(b, h, q, k):
+    for _ in range(100):
+        q.sum()
+    return q >= k
+
+
 for _ in range(3):
     create_block_mask(causal, None, None, 2048, 2048, device="cpu")
 create_block_mask(causal, None, None, 512, 512, device="cpu")  # too small to speak of
+create_block_mask(after_sums, None, None, 512, 512, device="cpu")

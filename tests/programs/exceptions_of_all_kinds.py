@@ -6,8 +6,19 @@ import threading
 
 import torch
 
+
+
+asked = []
+
+
+class Meta(type):
+    def __getattribute__(cls, name):
+        asked.append(name)
+        return super().__getattribute__(name)
+
+
 KINDS = [Exception, RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, LookupError, KeyError, IndexError,
-         AssertionError, type("Own", (ValueError,), {}), type("OwnToo", (AttributeError, KeyError), {"__slots__": ("place",)})]
+         AssertionError, type("Own", (ValueError,), {}), Meta("Meta", (RuntimeError,), {}), type("OwnToo", (AttributeError, KeyError), {"__slots__": ("place",)})]
 
 
 class Layer(torch.nn.Module):
@@ -15,6 +26,9 @@ class Layer(torch.nn.Module):
         if depth == 0:
             raise kind("from a module")
         return self(depth - 1, kind)
+
+    def check(self, item):
+        raise ValueError(f"item {item} is bad")
 
 
 def chain(length):
@@ -64,6 +78,9 @@ def work():
         work.recursion()
 
 
+for item in range(40):  # one place, and not one text twice
+    with contextlib.suppress(ValueError):
+        Layer().check(item)
 threads = [threading.Thread(target=work) for _ in range(4)]
 for thread in threads:
     thread.start()
@@ -73,3 +90,4 @@ for thread in threads:
 gc.collect()
 query = torch.randn(1, 2, 16, 16)
 torch.nn.functional.scaled_dot_product_attention(query, query, query)
+assert "__module__" not in asked and "__qualname__" not in asked, asked
