@@ -28,7 +28,8 @@ python::Ref BlockMaskOfFlex() noexcept;
 // A local variable of a frame by its name, null where it has none. Needs the GIL.
 python::Ref LocalNamed(python::Object* frame, const char* name) noexcept;
 
-// Of the frame of a flex_attention that raised: which of its inputs require a gradient. Needs the GIL.
+// Of the frame of a flex_attention that raised: which of its inputs require a gradient. Needs the GIL. In
+// python_tensors.cc, which knows ATen.
 void ReadRefusedInputs(python::Object* flex_frame, VariantFacts* facts);
 
 // Of an exception's frames, innermost first: the frame of flex_attention itself, null where it was not in it.
